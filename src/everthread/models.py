@@ -6,15 +6,17 @@ model = resolve("openai:gpt-5-mini")     # or local:smollm2, gguf:/path/to/model
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from everthread.core.errors import MissingExtra
+from everthread.context.budget import Budget
+from everthread.core.errors import EverthreadError, MissingExtra
 from everthread.settings import Settings
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
     from everthread.adapters.models.named_models import NamedModels
+    from everthread.turn.agent import ModelProvider
 
 
 def resolve(name: str | None = None, *, settings: Settings | None = None) -> BaseChatModel:
@@ -43,6 +45,24 @@ def named_models(settings: Settings) -> NamedModels:
         retry=module.RetryPolicy(silence_seconds=settings.model_seconds),
     )
     return models
+
+
+class AnsweringModel(NamedTuple):
+    """The model that would answer, and how large its requests may be."""
+
+    name: str | None
+    """None where it cannot be made, as without its key."""
+    budget: Budget
+
+
+async def answering_model(models: ModelProvider, name: str | None = None) -> AnsweringModel:
+    """The model by this name, or the one that is set; with the usual budget where it cannot be made: how full a request
+    is can be told all the same."""
+    try:
+        found = await models.get(name, None)
+    except EverthreadError:
+        return AnsweringModel(name, Budget())
+    return AnsweringModel(found.name, found.budget)
 
 
 def _named_models_module() -> Any:

@@ -68,8 +68,15 @@ class Served:
         _wait_for(self.address)
 
     def end(self) -> None:
+        self._end_with(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """As by a crash: nothing is put in order."""
+        self._end_with(signal.SIGKILL)
+
+    def _end_with(self, number: signal.Signals) -> None:
         if self._process is not None:
-            self._process.send(signal.SIGTERM)
+            self._process.send(number)
             self._process.wait()
             self._process = None
 

@@ -74,9 +74,9 @@ def test_the_plot_tells_what_the_full_history_would_have_cost(page: Page) -> Non
 
 
 def test_both_marks_stand_in_the_gauge(page: Page) -> None:
-    expect(card(page, "Context").locator(".gauge .mark")).to_have_count(2)
-    expect(card(page, "Context")).to_contain_text("compaction at")
-    expect(card(page, "Context").get_by_role("meter")).to_have_count(2)
+    expect(card(page, "Context for the next request").locator(".gauge .mark")).to_have_count(2)
+    expect(card(page, "Context for the next request")).to_contain_text("compaction at")
+    expect(card(page, "Context for the next request").get_by_role("meter")).to_have_count(2)
 
 
 def test_a_memory_leads_to_its_message_and_can_be_forgotten_and_brought_back(page: Page) -> None:
@@ -103,10 +103,13 @@ def test_only_what_was_changed_is_set(page: Page, planner: Served) -> None:
 
 def test_the_choice_of_model_and_recall_goes_with_each_question(page: Page) -> None:
     settings = card(page, "Conversation settings")
-    settings.get_by_label("Model", exact=True).fill("scripted:echo")
+    page.get_by_role("button", name="Model:").click()
+    page.get_by_role("menuitem", name="Another model").click()
+    page.get_by_label("Model name").fill("scripted:echo")
+    page.get_by_role("dialog").get_by_role("button", name="Save").click()
     settings.get_by_label("Recall relevant earlier messages").uncheck()
     page.reload()
-    expect(settings.get_by_label("Model", exact=True)).to_have_value("scripted:echo")
+    expect(page.get_by_role("button", name="Model: scripted:echo")).to_be_visible()
     page.get_by_label("Write a message").fill("say this back")
     with page.expect_request("**/chat/stream") as sent:
         page.get_by_label("Write a message").press("Enter")
@@ -119,7 +122,9 @@ def test_a_deleted_message_stays_in_the_history_and_comes_back(page: Page) -> No
     page.goto("/#/c/plan?at=1")
     message = page.locator('article[data-role="user"]', has_text="plan the journey")
     message.hover()
-    message.get_by_role("button", name="Delete").click()
+    message.get_by_role("button", name="Message actions").click()
+    page.get_by_role("menuitem", name="Delete").click()
     expect(message).to_have_attribute("data-deleted", "true")
-    message.get_by_role("button", name="Undo").click()
+    message.get_by_role("button", name="Message actions").click()
+    page.get_by_role("menuitem", name="Restore").click()
     expect(message).to_have_attribute("data-deleted", "false")

@@ -60,9 +60,34 @@ def test_each_person_sees_their_own(page: Page, keys: dict[str, str]) -> None:
 def test_another_person_sees_nothing_of_it(page: Page, keys: dict[str, str]) -> None:
     page.goto("/")
     enter(page, keys["bob"])
-    expect(page.get_by_text("No conversation yet")).to_be_visible()
+    expect(page.get_by_text("No conversations yet")).to_be_visible()
     page.get_by_label("Search all messages").fill("plum")
     expect(page.get_by_text("Nothing found.")).to_be_visible()
     page.goto("/#/c/ann-only")
     expect(page.get_by_role("alert").first).to_be_visible()
     assert SECRET not in page.content()
+
+
+def test_a_wrong_key_is_told_and_asked_for_again(page: Page, keys: dict[str, str]) -> None:
+    page.goto("/")
+    page.get_by_label("Key", exact=True).fill("etk_wrong")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_contain_text("This key is not valid")
+    enter(page, keys["bob"])
+
+
+def test_one_sees_who_one_is_changes_to_another_key_and_leaves(page: Page, keys: dict[str, str]) -> None:
+    page.goto("/")
+    enter(page, keys["bob"])
+    page.get_by_role("button", name="Signed in as bob").click()
+    page.get_by_role("menuitem", name="Sign in with another key").click()
+    enter(page, keys["ann"])
+    page.get_by_role("button", name="Signed in as ann").click()
+    page.get_by_role("menuitem", name="Switch to bob").click()
+    page.get_by_role("button", name="Signed in as bob").click()
+    page.get_by_role("menuitem", name="Sign out").click()
+    expect(page.get_by_role("button", name="Signed in as ann")).to_be_visible()  # the other one that is known here
+    page.get_by_role("button", name="Signed in as ann").click()
+    page.get_by_role("menuitem", name="Sign out").click()
+    expect(page.get_by_role("heading", name="This server needs a key")).to_be_visible()
+    assert keys["ann"] not in page.evaluate("JSON.stringify(localStorage)")

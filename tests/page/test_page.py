@@ -22,14 +22,19 @@ def open_demo(page: Page, more: str = "") -> None:
     expect(page.locator("article.message").first).to_be_visible()
 
 
+def to_first(page: Page) -> None:
+    page.get_by_role("button", name="More", exact=True).click()
+    page.get_by_role("menuitem", name="To the first message").click()
+
+
 def test_a_conversation_opens_at_its_newest_message_and_goes_back_to_its_first(page: Page) -> None:
     open_demo(page)
     expect(page.get_by_text("The room by People's Park in Chengdu")).to_be_in_viewport()
-    page.get_by_role("button", name="To the first message").click()
+    to_first(page)
     expect(page.get_by_text("a grandmother with a peanut allergy")).to_be_visible()
 
 
-def test_what_left_the_window_is_tinted_and_still_there(page: Page) -> None:
+def test_what_left_the_window_is_marked_and_still_there(page: Page) -> None:
     open_demo(page, "?at=1")
     outside = page.locator('article.message[data-outside="true"]')
     expect(outside.first).to_be_visible()
@@ -38,9 +43,9 @@ def test_what_left_the_window_is_tinted_and_still_there(page: Page) -> None:
 
 def test_thinking_and_tool_calls_are_folded_and_open(page: Page) -> None:
     open_demo(page, "?at=1")
-    first = page.locator("article.message", has_text="Called note").first
+    first = page.locator("article.message", has=page.locator("summary b", has_text="note")).first
     expect(first.locator("pre")).to_have_count(0)
-    first.get_by_text("Called note").click()
+    first.locator("summary", has_text="note").first.click()
     expect(first.get_by_text("peanut allergy: grandmother").first).to_be_visible()
 
 
@@ -66,7 +71,7 @@ def test_a_hit_of_the_search_jumps_to_its_message(page: Page) -> None:
 
 def test_the_model_view_is_what_the_service_would_send(page: Page, server: str) -> None:
     open_demo(page)
-    page.get_by_role("tab", name="Model view").click()
+    page.get_by_role("tab", name="What the model sees").click()
     sent = httpx.get(f"{server}/api/v1/conversations/demo-journey/context", params={"messages": True}).json()
     expect(page.locator(".block")).to_have_count(len(sent["messages"]))
     assert 0.95 * sent["tokens"] < sum(sent["message_tokens"]) <= sent["tokens"]  # parts are counted one by one
@@ -95,7 +100,7 @@ def test_the_page_speaks_chinese_when_asked(page: Page) -> None:
     page.get_by_role("button", name="中文").click()
     expect(page.get_by_role("heading", name="永不结束、永不遗忘的对话")).to_be_visible()
     page.reload()
-    expect(page.get_by_role("heading", name="对话", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="新对话").first).to_be_visible()
 
 
 def test_a_phone_shows_one_column_at_a_time(page: Page) -> None:
@@ -190,7 +195,7 @@ def test_ten_thousand_messages_are_opened_at_the_end_and_drawn_a_few_at_a_time(p
         page.get_by_role("log").evaluate("log => { log.scrollTop = 0 }")
         expect(page.locator(f'article.message[data-seq="{seen}"]')).to_have_count(0)
     assert page.locator("article.message").count() < 100
-    page.get_by_role("button", name="To the first message").click()
+    to_first(page)
     expect(page.get_by_text("message 0", exact=True)).to_be_visible()
     assert page.locator("article.message").count() < 100
 
@@ -225,7 +230,7 @@ def test_an_answer_given_again_stands_beside_the_first(page: Page) -> None:
     answer = page.locator('article[data-role="assistant"]', has_text="say it twice")
     expect(page.locator('article[data-live="true"]')).to_have_count(0)
     expect(answer).to_have_count(1)
-    answer.get_by_role("button", name="Answer again").click()
+    answer.get_by_role("button", name="Regenerate").click()
     expect(answer.get_by_text("2/2")).to_be_visible()
 
 
@@ -254,7 +259,7 @@ def test_an_edited_question_is_answered_on_a_branch_of_its_own(page: Page) -> No
     expect(page.locator('article[data-live="true"]')).to_have_count(0)
     page.locator('article[data-role="user"]').get_by_role("button", name="Edit").click()
     page.get_by_role("textbox", name="Edit").fill("second wording")
-    page.locator("article").get_by_role("button", name="Save").click()
+    page.locator("article").get_by_role("button", name="Save and answer").click()
     expect(page.locator('article[data-seq][data-role="assistant"]', has_text="second wording")).to_be_visible()
     expect(page.locator('article[data-role="user"]').get_by_text("2/2")).to_be_visible()
 
@@ -264,8 +269,8 @@ def test_what_a_turn_sent_can_be_looked_into(page: Page, server: str) -> None:
     ask(page, "look into this")
     expect(page.locator('article[data-live="true"]')).to_have_count(0)
     expect(page.locator('article[data-role="assistant"]', has_text="look into this")).to_be_visible()
-    page.get_by_role("tab", name="Model view").click()
-    page.get_by_role("combobox").first.select_option(index=1)
+    page.get_by_role("tab", name="What the model sees").click()
+    page.get_by_role("slider", name="Turn").press("ArrowLeft")
     id = page.url.split("/c/")[1].split("?")[0]
     turns = httpx.get(f"{server}/api/v1/conversations/{id}/turns").json()["items"]
     seen = httpx.get(f"{server}/api/v1/conversations/{id}/turns/{turns[0]['id']}/context").json()["requests"][-1]
@@ -282,7 +287,7 @@ def test_a_skill_is_offered_when_it_is_mentioned(page: Page) -> None:
 
 def test_exports_come_as_files(page: Page) -> None:
     open_demo(page)
-    page.get_by_role("button", name="More").click()
+    page.get_by_role("button", name="More", exact=True).click()
     with page.expect_download() as download:
         page.get_by_role("menuitem", name="Export as Markdown").click()
     text = download.value.path().read_text(encoding="utf-8")
@@ -293,7 +298,7 @@ def test_exports_come_as_files(page: Page) -> None:
 
 def test_an_export_leaves_out_what_is_not_ticked(page: Page) -> None:
     open_demo(page)
-    page.get_by_role("button", name="More").click()
+    page.get_by_role("button", name="More", exact=True).click()
     page.get_by_role("menuitemcheckbox", name="with tools").click()
     with page.expect_download() as download:
         page.get_by_role("menuitem", name="Export as Markdown").click()

@@ -93,6 +93,90 @@ def test_a_server_that_restarts_leaves_what_was_said_and_a_way_on(page: Page, sl
     expect(page.locator('article[data-role="assistant"]').first).to_contain_text("word3")
 
 
+def test_a_question_stands_at_once(page: Page) -> None:
+    ask(page, "here I am")
+    question = page.locator('article[data-role="user"]', has_text="here I am")
+    expect(question).to_have_count(1)
+    expect(page.locator('article[data-live="true"]')).to_have_count(1)  # while the answer still comes in
+    expect_whole(page)
+    expect(question).to_have_count(1)
+
+
+def test_what_was_sent_without_a_connection_is_kept_and_sent_when_it_is_back(browser: Browser, slow: Served) -> None:
+    with CuttableProxy(int(slow.address.rpartition(":")[2])) as proxy, watched(browser, proxy.address) as page:
+        page.goto("/")
+        expect(page.get_by_role("heading", name="Conversations that never end")).to_be_visible()
+        proxy.cut()
+        page.get_by_label("Write a message").fill("do not lose me")
+        page.get_by_label("Write a message").press("Enter")
+        waiting = page.locator('article[data-role="user"]', has_text="do not lose me")
+        expect(waiting).to_contain_text("Not sent yet")
+        proxy.mend()
+        expect_whole(page)
+        expect(waiting).to_have_count(1)  # once, however often it was tried
+        expect(page.get_by_text("Not sent yet")).to_have_count(0)
+
+
+def test_what_was_not_sent_yet_survives_a_reload(page: Page) -> None:
+    page.goto("/")
+    page.route("**/chat/stream", lambda route: route.abort())
+    page.get_by_label("Write a message").fill("after the storm")
+    page.get_by_label("Write a message").press("Enter")
+    expect(page.locator('article[data-role="user"]', has_text="after the storm")).to_be_visible()
+    page.reload()
+    expect(page.locator('article[data-role="user"]', has_text="after the storm")).to_be_visible()
+    page.unroute("**/chat/stream")
+    expect_whole(page)
+
+
+def test_what_the_server_refuses_stands_in_the_composer_again(page: Page) -> None:
+    refusal = {"title": "Invalid", "status": 422, "code": "invalid", "detail": "not so", "retryable": False}
+    page.route("**/chat/stream", lambda route: route.fulfill(status=422, json=refusal))
+    page.goto("/")
+    page.get_by_label("Write a message").fill("keep my words")
+    page.get_by_label("Write a message").press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("not so")
+    expect(page.get_by_label("Write a message")).to_have_value("keep my words")
+
+
+def test_the_page_comes_back_by_itself_after_a_restart(page: Page, slow: Served) -> None:
+    ask(page, "die and come back")
+    slow.kill()
+    expect(page.get_by_text("Connection lost")).to_be_visible()
+    slow.begin()
+    expect(page.get_by_text("Connection lost")).to_have_count(0)
+    expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible()  # nothing runs any more
+    expect(page.locator('article[data-role="assistant"]').first).to_contain_text("word3")
+    page.get_by_label("Write a message").fill("and go on")
+    page.get_by_label("Write a message").press("Enter")
+    expect(page.locator('article[data-role="user"]', has_text="and go on")).to_be_visible()
+
+
+def test_a_connection_that_fell_silent_is_given_up(page: Page) -> None:
+    """As after a laptop slept: the browser says that the network is back, and the old stream never says anything."""
+    page.add_init_script(SILENT_ONCE)
+    page.goto("/")
+    page.get_by_label("Write a message").fill("wake up")
+    page.get_by_label("Write a message").press("Enter")
+    expect(page.locator('article[data-role="user"]', has_text="wake up")).to_be_visible()
+    page.wait_for_function("window.isSilent")
+    page.evaluate("dispatchEvent(new Event('online'))")
+    expect_whole(page)
+
+
+SILENT_ONCE = """
+const real = window.fetch;
+window.fetch = async (url, options) => {
+  if (window.isSilent || !String(url).includes("/chat/stream")) return real(url, options);
+  await real(url, { ...options, signal: undefined });
+  window.isSilent = true;
+  const give_up = (stream) => options.signal.addEventListener("abort", () => stream.error(new Error("aborted")));
+  const body = new ReadableStream({ start: give_up });
+  return new Response(body, { headers: { "Content-Type": "text/event-stream" } });
+};
+"""
+
+
 def test_stopping_keeps_what_was_said(page: Page) -> None:
     ask(page, "enough")
     page.get_by_role("button", name="Stop", exact=True).click()
@@ -107,3 +191,9 @@ def test_a_file_dropped_before_anything_was_said_makes_a_conversation(page: Page
     page.locator(".composer input[type=file]").set_input_files(note)
     expect(page.get_by_role("region", name="Files").get_by_text("note.txt")).to_be_visible()
     expect(page.get_by_role("region", name="Files").get_by_text("uploaded")).to_be_visible()
+    chip = page.get_by_role("list", name="Attachments").get_by_role("listitem")
+    expect(chip).to_contain_text("note.txt")
+    page.get_by_label("Write a message").fill("what is in it?")
+    page.get_by_label("Write a message").press("Enter")
+    expect(page.locator('article[data-role="user"] .chip', has_text="note.txt")).to_be_visible()
+    expect(chip).to_have_count(0)

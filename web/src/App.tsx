@@ -2,45 +2,69 @@
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 
+import { download } from "./api/actions";
 import { Problem } from "./api/http";
 import { useMessageActions } from "./api/messageActions";
-import { useAbout, useConversation, useNames, useCompact, useRemove, useRename, useTurns, useUpload, useVersions } from "./api/queries";
+import { useAbout, useCompact, useConversation, useCreateOffRecord, useNames, usePinConversation, useRemove, useRename, useTurns, useVersions } from "./api/queries";
+import { AccountMenu } from "./components/AccountMenu";
 import { Box, Trouble, useToast } from "./components/Bits";
 import { ContextColumn } from "./components/context/ContextColumn";
-import { Conversations } from "./components/conversations/Conversations";
+import { Conversations, useImporting } from "./components/conversations/Conversations";
 import { TitleBar } from "./components/conversations/TitleBar";
-import { download } from "./api/actions";
 import { Empty } from "./components/Empty";
-import { IconButton } from "./components/Icon";
 import { Composer } from "./components/history/Composer";
-import { History } from "./components/history/History";
+import { History, type Visible } from "./components/history/History";
 import { ModelView } from "./components/history/ModelView";
+import { useAttachments } from "./components/history/useAttachments";
+import { IconButton } from "./components/Icon";
+import { EraseBox, type ToErase } from "./components/manage/EraseBox";
+import { Manage, type Section } from "./components/manage/Manage";
 import { Palette } from "./components/Palette";
 import { SignIn } from "./components/SignIn";
 import type { Typed } from "./lib/commands";
 import type { Message } from "./lib/model";
 import { versionsOf } from "./lib/rows";
+import { withAttached } from "./lib/uploads";
 import { isOver } from "./state/answer";
-import { usePlace } from "./state/usePlace";
+import { keepChoices, NEW, readChoices } from "./state/choices";
+import { useConnection } from "./state/connection";
+import { keepDraft, readDraft } from "./state/drafts";
+import { readUnsent } from "./state/unsent";
 import { useAnswer } from "./state/useAnswer";
 import { useKeys } from "./state/useKeys";
+import { usePlace } from "./state/usePlace";
 import { useTheme } from "./state/useTheme";
 import { useTexts } from "./texts";
 
 type Column = "conversations" | "history" | "context";
 
 export function App() {
+  const about = useAbout();
+  const [isAdding, setAdding] = useState(false);
+  if (isAdding) return <SignIn onCancel={() => setAdding(false)} />;
+  if (about.error instanceof Problem && about.error.status === 401) return <SignIn />;
+  return <Signed onAddKey={() => setAdding(true)} />;
+}
+
+function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
   const { t, language, change } = useTexts();
   const toast = useToast();
   const [place, go] = usePlace();
+  const [jumps, setJumps] = useState(0);
   const [column, setColumn] = useState<Column>("history");
+  const [isContextShown, setContextShown] = useState(true);
   const [shown, setShown] = useState<readonly Message[]>([]);
   const [current, setCurrent] = useState<string | null>(null);
   const [editing, setEditing] = useState<string | null>(null);
   const [box, setBox] = useState<"help" | "palette" | null>(null);
+  const [section, setSection] = useState<Section | null>(null);
+  const [erasing, setErasing] = useState<ToErase | null>(null);
   const [problem, setProblem] = useState<unknown>(null);
   const search = useRef<HTMLInputElement>(null);
+  const importing = useRef<HTMLInputElement>(null);
+  const visible = useRef<Visible | null>(null);
   const toggleTheme = useTheme();
+  const isConnected = useConnection();
   const about = useAbout();
   const id = place.conversation;
   const conversation = useConversation(id);
@@ -49,59 +73,108 @@ export function App() {
   const versions = useVersions(id);
   const remove = useRemove();
   const rename = useRename();
-  const upload = useUpload();
+  const pin = usePinConversation();
+  const offRecord = useCreateOffRecord();
   const compact = useCompact(id ?? "");
 
-  const asking = useAnswer(useCallback((made: string) => go((now) => (now.conversation === made ? now : { ...now, conversation: made, at: null })), [go]));
-  const { answer, follow } = asking;
+  const asking = useAnswer(
+    useCallback(
+      (made: string) =>
+        go((now) => {
+          if (now.conversation !== null) return now;
+          keepChoices(made, readChoices(NEW));
+          return { ...now, conversation: made, at: null };
+        }),
+      [go],
+    ),
+  );
+  const { answer, follow, askAgain, clear } = asking;
   const isRunning = answer !== null && !isOver(answer);
-  const actions = useMessageActions(id, asking, { onEditing: setEditing, onFork: (branch) => go((now) => ({ ...now, conversation: branch, at: null })), onProblem: setProblem });
+  const told = useMemo(
+    () => ({
+      onEditing: setEditing,
+      onFork: (branch: string) => go((now) => ({ ...now, conversation: branch, at: null })),
+      onErase: (message: Message) => setErasing({ conversation: id ?? "", title: "", message }),
+      onWhy: (message: Message) => {
+        const turn = turns.data?.find((one) => one.answerId === message.id);
+        if (turn === undefined) toast({ text: t.whyUnknown });
+        else go((now) => ({ ...now, view: "model", turn: turn.id }));
+      },
+      onProblem: setProblem,
+    }),
+    [go, id, turns.data, toast, t],
+  );
+  const actions = useMessageActions(id, asking, told);
 
   const running = turns.data?.find((turn) => turn.state === "running");
   useEffect(() => {
     if (id !== null && running !== undefined && answer === null) void follow(id, running.id);
   }, [id, running, answer, follow]);
 
+  const [returned, setReturned] = useState(0);
+  /** What was not sent stands in the composer again, before what was typed since. */
+  const giveBack = useCallback((to: string | null, message: string) => {
+    const typed = readDraft(to ?? NEW);
+    keepDraft(to ?? NEW, typed === "" ? message : `${message}\n\n${typed}`);
+    setReturned((times) => times + 1);
+  }, []);
+  const isIdle = answer === null;
+  useEffect(() => {
+    const kept = isIdle ? readUnsent(id) : null;
+    if (kept === null) return;
+    askAgain(kept).catch((refused: unknown) => {
+      giveBack(kept.conversation, kept.message);
+      setProblem(refused);
+    });
+  }, [id, isIdle, askAgain, giveBack]);
+
+  const leave = useCallback(() => {
+    clear();
+    setShown([]);
+    setCurrent(null);
+    setProblem(null);
+    setColumn("history");
+  }, [clear]);
   const open = useCallback(
     (next: string, at?: number) => {
-      asking.clear();
-      setShown([]);
-      setColumn("history");
+      leave();
+      setJumps((times) => times + 1);
       go(() => ({ conversation: next, view: "history", turn: null, at: at ?? null }));
     },
-    [asking, go],
+    [leave, go],
   );
   const begin = () => {
-    asking.clear();
-    setShown([]);
-    setColumn("history");
+    leave();
     go(() => ({ conversation: null, view: "history", turn: null, at: null }));
   };
   const jump = (seq: number | null, elsewhere?: string) => {
     setColumn("history");
+    setJumps((times) => times + 1);
     if (elsewhere !== undefined && elsewhere !== id) open(elsewhere, seq ?? undefined);
-    else go((now) => ({ ...now, view: "history", at: seq }));
+    else go((now) => ({ ...now, view: "history", turn: null, at: seq }));
   };
-  const send = (message: string) => {
-    go((now) => ({ ...now, view: "history", at: null }));
-    asking.ask({ message, conversation: id }).catch(setProblem);
+  const attachments = useAttachments(id, (into) => into !== id && open(into), setProblem);
+  const bring = useImporting(open, setProblem);
+  const send = (words: string) => {
+    const message = withAttached(words, attachments.ready);
+    const files = attachments.ready.map((file) => file.path);
+    jump(null);
+    setProblem(null);
+    attachments.clear();
+    asking.ask({ message, conversation: id, files, choices: readChoices(id ?? NEW) }).catch((refused: unknown) => {
+      giveBack(id, message);
+      setProblem(refused);
+    });
+  };
+  const stop = () => {
+    const unsent = asking.stop();
+    if (unsent !== null) giveBack(unsent.conversation, unsent.message);
   };
   const compactThis = () => {
     if (id === null) return;
     setColumn("context");
     compact.mutate(undefined, { onSuccess: (isDone) => toast({ text: isDone ? t.compacted : t.nothingToCompact }), onError: setProblem });
   };
-  const handIn = (files: readonly File[]) =>
-    upload.mutate(
-      { id, files },
-      {
-        onSuccess: (into) => {
-          toast({ text: t.uploadedFiles(files.length) });
-          if (into !== id) open(into);
-        },
-        onError: setProblem,
-      },
-    );
   const command = (typed: Typed) => {
     if (typed.command === "new") begin();
     else if (typed.command === "search") search.current?.focus();
@@ -117,17 +190,29 @@ export function App() {
   };
 
   const steps = useMemo(() => shown.filter((message) => message.answers === null), [shown]);
-  useKeys((action) => {
+  const stepBy = (by: 1 | -1) => {
+    const sight = visible.current;
     const at = steps.findIndex((message) => message.id === current);
-    const message = steps[at];
+    const chosen = steps[at];
+    const isInSight = chosen !== undefined && (sight === null || (chosen.seq >= sight.first && chosen.seq <= sight.last));
+    const start = steps.findIndex((message) => message.seq >= (sight?.first ?? 0)); // from where one reads, not from where one was
+    const end = steps.findLastIndex((message) => message.seq <= (sight?.last ?? Infinity));
+    const next = isInSight ? at + by : by > 0 ? start : end;
+    setCurrent(steps[Math.max(0, Math.min(steps.length - 1, next))]?.id ?? null);
+  };
+  useKeys((action) => {
+    const message = steps.find((one) => one.id === current);
     const other = message && versionsOf(message, versions.data ?? []);
-    if (action === "next" || action === "previous") setCurrent(steps[Math.max(0, Math.min(steps.length - 1, at < 0 ? steps.length - 1 : at + (action === "next" ? 1 : -1)))]?.id ?? null);
-    else if (action === "search") search.current?.focus();
-    else if (action === "history" || action === "model") go((now) => ({ ...now, view: action }));
+    if (action === "next" || action === "previous") stepBy(action === "next" ? 1 : -1);
+    else if (action === "search") {
+      setColumn("conversations");
+      setTimeout(() => search.current?.focus());
+    } else if (action === "history" || action === "model") go((now) => ({ ...now, view: action }));
     else if (action === "help" || action === "palette") setBox(action);
     else if (action === "edit" && message?.role === "user") setEditing(message.id);
     else if (action === "regenerate" && message) actions.regenerate(message);
     else if (action === "compact") compactThis();
+    else if (action === "newest") jump(null);
     else if (action === "close") setEditing(null);
     else if (message && other && (action === "earlier-sibling" || action === "later-sibling")) {
       const next = other[other.findIndex((one) => one.message.id === message.id) + (action === "later-sibling" ? 1 : -1)];
@@ -135,79 +220,127 @@ export function App() {
     }
   });
 
-  if (about.error instanceof Problem && about.error.status === 401) return <SignIn />;
+  const view = (next: "history" | "model") => go((now) => ({ ...now, view: next, turn: null }));
+  const commands = [
+    { label: t.newConversation, run: begin },
+    { label: t.history, run: () => view("history") },
+    { label: t.modelView, run: () => view("model") },
+    { label: t.toNewest, run: () => jump(null) },
+    ...(["verify", "memories", "knowledge", "deleted", "server"] as const).map((one) => ({ label: t.sections[one], run: () => setSection(one) })),
+    { label: t.theme, run: toggleTheme },
+    { label: t.help, run: () => setBox("help") },
+  ];
 
   return (
-    <div className="page">
-      <nav className="tabs" role="tablist" aria-label="everthread">
-        {(["conversations", "history", "context"] as const).map((one) => (
-          <button key={one} role="tab" aria-selected={column === one} onClick={() => setColumn(one)}>
-            {one === "conversations" ? t.conversations : one === "history" ? t.historyTab : t.contextTab}
-          </button>
-        ))}
-      </nav>
-      <aside className="column left" data-shown={column === "conversations"} aria-label={t.conversations}>
-        <h1 className="brand">everthread</h1>
-        <Conversations current={id} running={isRunning ? (answer?.conversationId ?? id) : null} onOpen={open} onNew={begin} searchRef={search} />
-        <div className="row foot">
-          <IconButton icon="theme" label={t.theme} onClick={toggleTheme} />
-          <IconButton icon="key" label={t.help} onClick={() => setBox("help")} />
-          <span className="grow" />
-          <button className="plain" onClick={() => change(language === "en" ? "zh" : "en")}>{t.language}</button>
+    <>
+      <a className="skip" href="#main" onClick={(event) => {
+        event.preventDefault();
+        document.getElementById("main")?.focus();
+      }}>{t.skip}</a>
+      <div className="page" data-context={isContextShown && id !== null}>
+        <div className="tabs">
+          <div role="tablist" aria-label="everthread">
+            {(["conversations", "history", "context"] as const).map((one) => (
+              <button key={one} role="tab" aria-selected={column === one} onClick={() => setColumn(one)}>
+                {one === "conversations" ? t.conversations : one === "history" ? t.historyTab : t.contextTab}
+              </button>
+            ))}
+          </div>
+          <IconButton icon="plus" label={t.newConversation} onClick={begin} />
         </div>
-      </aside>
-      <main className="column middle" data-shown={column === "history"}>
-        {id !== null && (
-          <TitleBar
-            conversation={id}
-            title={conversation.data?.title ?? ""}
-            view={place.view}
-            onView={(view) => go((now) => ({ ...now, view }))}
-            onJump={jump}
-            onRename={(title) => rename.mutate({ id, title }, { onError: setProblem })}
-            onRemove={removeThis}
-            onProblem={setProblem}
+        <aside className="column left" data-shown={column === "conversations"} aria-label={t.conversations}>
+          <div className="row whole">
+            <h1 className="brand">
+              <svg className="icon" viewBox="0 0 24 24" aria-hidden="true"><path d="M3 12c3-7 6-7 9 0s6 7 9 0" /></svg>
+              everthread
+            </h1>
+            <IconButton icon="plus" label={t.newConversation} onClick={begin} />
+          </div>
+          <Conversations current={id} running={isRunning ? (answer?.conversationId ?? id) : null} onOpen={open} searchRef={search} />
+          <div className="row foot">
+            <AccountMenu
+              onAdd={onAddKey}
+              onManage={() => setSection("verify")}
+              onImport={() => importing.current?.click()}
+              onOffRecord={() => offRecord.mutate(undefined, { onSuccess: (made) => open(made), onError: setProblem })}
+              onHelp={() => setBox("help")}
+            />
+            <span className="grow" />
+            <IconButton icon="shield" label={t.verify} onClick={() => setSection("verify")} />
+            <IconButton icon="theme" label={t.theme} onClick={toggleTheme} />
+            <button className="plain" lang={language === "en" ? "zh-CN" : "en"} onClick={() => change(language === "en" ? "zh" : "en")}>{t.language}</button>
+            <input
+              ref={importing}
+              type="file"
+              hidden
+              aria-label={t.import}
+              onChange={(event) => {
+                const file = event.target.files?.[0];
+                if (file) bring(file);
+                event.target.value = "";
+              }}
+            />
+          </div>
+        </aside>
+        <main className="column middle" id="main" tabIndex={-1} data-shown={column === "history"}>
+          {id !== null && (
+            <TitleBar
+              id={id}
+              conversation={conversation.data ?? null}
+              view={place.view}
+              isContextShown={isContextShown}
+              onView={view}
+              onContext={() => setContextShown(!isContextShown)}
+              onJump={jump}
+              onRename={(title) => rename.mutate({ id, title }, { onError: setProblem })}
+              onPin={() => conversation.data && pin.mutate({ ...conversation.data, isPinned: !conversation.data.isPinned }, { onError: setProblem })}
+              onRemove={removeThis}
+              onErase={() => setErasing({ conversation: id, title: conversation.data?.title ?? "" })}
+              onProblem={setProblem}
+            />
+          )}
+          {!isConnected && <p className="notice lost" role="status"><span className="dot" />{t.reconnecting}</p>}
+          {problem !== null && <Trouble problem={problem} onClose={() => setProblem(null)} />}
+          {id === null && answer === null ? (
+            <Empty onTry={send} onOpen={open} />
+          ) : place.view === "model" && id !== null ? (
+            <ModelView conversation={id} turn={place.turn} onTurn={(turn) => go((now) => ({ ...now, turn }))} onJump={jump} />
+          ) : (
+            <History
+              key={`${id ?? NEW}/${place.at ?? ""}`}
+              conversation={id ?? ""}
+              at={place.at}
+              jumps={jumps}
+              answer={answer}
+              current={current}
+              editing={editing}
+              versions={versions.data ?? []}
+              actions={actions}
+              visible={visible}
+              onEditing={setEditing}
+              onRows={setShown}
+              onRetry={() => id !== null && void asking.again(id, null).catch(setProblem)}
+              onJump={jump}
+            />
+          )}
+          {about.data?.isToyModel && id === null && <p className="notice">{t.toyModel}</p>}
+          <Composer
+            key={returned}
+            draft={id ?? NEW}
+            isRunning={isRunning}
+            names={names.data ?? []}
+            chips={attachments.chips}
+            onSend={send}
+            onCommand={command}
+            onStop={stop}
+            onFiles={attachments.add}
+            onDrop={attachments.drop}
           />
-        )}
-        {about.data?.isToyModel && (
-          <p className="notice">
-            {t.toyModel} <code>EVERTHREAD_MODEL=openai:gpt-5-mini everthread serve</code>
-          </p>
-        )}
-        {!asking.isConnected && <p className="notice" role="status">{t.reconnecting}</p>}
-        {problem !== null && <Trouble problem={problem} onClose={() => setProblem(null)} />}
-        {id === null && answer === null ? (
-          <Empty onTry={send} onOpen={open} />
-        ) : place.view === "model" && id !== null ? (
-          <ModelView conversation={id} turn={place.turn} onTurn={(turn) => go((now) => ({ ...now, turn }))} onJump={jump} />
-        ) : (
-          <History
-            key={`${id ?? "new"}/${place.at ?? ""}`}
-            conversation={id ?? ""}
-            at={place.at}
-            answer={answer}
-            current={current}
-            editing={editing}
-            versions={versions.data ?? []}
-            actions={actions}
-            onEditing={setEditing}
-            onRows={setShown}
-            onRetry={() => steps.length > 0 && actions.regenerate(steps.at(-1)!)}
-          />
-        )}
-        <Composer
-          draft={id ?? "new"}
-          isRunning={isRunning}
-          names={names.data ?? []}
-          onSend={send}
-          onCommand={command}
-          onStop={asking.stop}
-          onFiles={handIn}
-        />
-      </main>
-      <aside className="column right" data-shown={column === "context"} aria-label={t.context}>
-        {id !== null ? <ContextColumn conversation={id} onJump={jump} /> : <p className="faint">{t.contextEmpty}</p>}
-      </aside>
+        </main>
+        <aside className="column right" data-shown={column === "context"} aria-label={t.context}>
+          {id !== null ? <ContextColumn conversation={id} onJump={jump} /> : <p className="faint">{t.contextEmpty}</p>}
+        </aside>
+      </div>
       <Box title={t.help} open={box === "help"} onClose={() => setBox(null)}>
         <dl>
           {Object.entries(t.keys).map(([key, meaning]) => (
@@ -218,7 +351,9 @@ export function App() {
           ))}
         </dl>
       </Box>
-      <Palette open={box === "palette"} onClose={() => setBox(null)} onOpen={open} onNew={begin} onView={(view) => go((now) => ({ ...now, view }))} onHelp={() => setBox("help")} />
-    </div>
+      <Palette open={box === "palette"} onClose={() => setBox(null)} onOpen={open} commands={commands} />
+      <Manage section={section} onSection={setSection} onOpen={open} />
+      <EraseBox what={erasing} onClose={() => setErasing(null)} onErased={(what) => what.message === undefined && begin()} />
+    </>
   );
 }

@@ -3,8 +3,10 @@ import { StrictMode, useEffect, useMemo, useState } from "react";
 import { createRoot } from "react-dom/client";
 
 import { Problem } from "./api/http";
+import { renew } from "./api/queries";
 import { App } from "./App";
 import { Toasts } from "./components/Bits";
+import { isConnected, onConnection } from "./state/connection";
 import "./styles.css";
 import { firstLanguage, tongue, TongueContext, type Language } from "./texts";
 
@@ -12,9 +14,12 @@ const LANGUAGE = "everthread.language";
 
 const cache = new QueryClient({
   defaultOptions: {
-    queries: { retry: (failures, problem) => !(problem instanceof Problem && problem.status < 500) && failures < 3, staleTime: 2_000 },
+    // "always": whether the server is there is for us to find out, a browser without a network may well reach it.
+    queries: { networkMode: "always", retry: (failures, problem) => !(problem instanceof Problem && problem.status < 500) && failures < 3, staleTime: 2_000 },
+    mutations: { networkMode: "always" },
   },
 });
+onConnection(() => isConnected() && void renew(cache));
 
 function Root() {
   const [language, setLanguage] = useState(() => firstLanguage(localStorage.getItem(LANGUAGE), navigator.languages));

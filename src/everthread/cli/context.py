@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,76 +17,78 @@ from everthread.cli.options import (
     BranchOption,
     ConversationArgument,
     ReserveOption,
-    WindowOption,
     branch_name,
 )
 from everthread.cli.output import Styled
-from everthread.compaction.due import due_trigger
-from everthread.compaction.policy import CompactionPolicy, Trigger
+from everthread.compaction.fullness import Fullness, measure
 from everthread.context import read_view
-from everthread.context.assemble import Context, Part
-from everthread.context.budget import Budget, output_reserve_of
+from everthread.context.assemble import Part
+from everthread.context.budget import changed_budget
 from everthread.context.manifest import Omission
+from everthread.core.errors import MissingExtra
 from everthread.core.nouns import Ref
 
+if TYPE_CHECKING:
+    from everthread.instance import Everthread
+    from everthread.models import AnsweringModel
+
 GAUGE_CELLS = 60
-FactorOption = Annotated[
-    float, typer.Option("--factor", metavar="F", help="The model's tokens per token we count; 1 for OpenAI models.")
+ModelOption = Annotated[
+    str | None, typer.Option("--model", metavar="NAME", help="The model that is to answer; by default the one set.")
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ContextReport:
-    """What a turn would send now."""
-
-    made: Context
-    policy: CompactionPolicy
-    due: Trigger | None
-    uncovered: int
-    exact: bool
-
-    @property
-    def mark_tokens(self) -> int:
-        return int(self.policy.threshold * self.made.limit)
+WindowOption = Annotated[
+    int | None, typer.Option("--window", min=1, metavar="N", help="A context window, instead of the model's.")
+]
+FactorOption = Annotated[
+    float | None,
+    typer.Option("--factor", metavar="F", help="The model's tokens per token we count; 1 for OpenAI models."),
+]
 
 
 @command(app)
 async def context(
     cli: Invocation,
     conversation: ConversationArgument,
-    window: WindowOption = ORDINARY.window,
+    model: ModelOption = None,
+    window: WindowOption = None,
     reserve: ReserveOption = None,
-    factor: FactorOption = ORDINARY.factor,
+    factor: FactorOption = None,
     branch: BranchOption = None,
 ) -> None:
     """Show what a model would see now, part by part, and how full its window is. Changes nothing."""
-    budget = Budget(window=window, output_reserve=output_reserve_of(window, reserve), factor=factor)
     async with cli.open() as et:
         found = await et.conversations.get(conversation, cli.owner)
         policy = await et.compaction_config.get(found)
         view = await read_view.read_view(et.store, Ref(found.owner, found.id), branch_name(branch), policy)
-    made = read_view.render(view, budget)
-    report = _ContextReport(
-        made=made,
-        policy=policy,
-        due=due_trigger(view, made, budget),
-        uncovered=view.uncovered,
-        exact=factor == 1.0 and all(part.exact for part in made.parts),
-    )
+        answering = await _answering(cli, et, model) if window is None else None
+    usual = ORDINARY if answering is None else answering.budget
+    budget = changed_budget(usual, window=window, output_reserve=reserve, factor=factor)
+    report = measure(view, policy, budget)
     if cli.out.json:
-        cli.out.document({"conversation_id": found.id, **_as_json(report, budget)})
+        cli.out.document({"conversation_id": found.id, "model": answering and answering.name, **_as_json(report)})
     else:
-        _print(cli, report)
+        _print(cli, report, f", for {answering.name}" if answering is not None and answering.name else "")
 
 
-def _as_json(report: _ContextReport, budget: Budget) -> dict[str, Any]:
-    made = report.made
+async def _answering(cli: Invocation, et: Everthread, model: str | None) -> AnsweringModel | None:
+    """The model that would answer; None without the extra that models need."""
+    from everthread.models import answering_model, named_models  # noqa: PLC0415 - startup
+
+    try:
+        models = replace(named_models(cli.settings), calibrations=et.store.calibrations)
+    except MissingExtra:
+        return None
+    return await answering_model(models, model)
+
+
+def _as_json(report: Fullness) -> dict[str, Any]:
+    made = report.context
     return {
         "tokens": made.tokens,
         "limit": made.limit,
-        "window": budget.window,
-        "output_reserve": budget.output_reserve,
-        "exact": report.exact,
+        "window": report.budget.window,
+        "output_reserve": report.budget.output_reserve,
+        "exact": report.is_exact,
         "wanted_tokens": made.wanted_tokens,
         "threshold": report.policy.threshold,
         "threshold_tokens": report.mark_tokens,
@@ -99,11 +101,11 @@ def _as_json(report: _ContextReport, budget: Budget) -> dict[str, Any]:
     }
 
 
-def _print(cli: Invocation, report: _ContextReport) -> None:
-    made = report.made
+def _print(cli: Invocation, report: Fullness, whose: str) -> None:
+    made = report.context
     signs = chars_for(getattr(sys.stdout, "encoding", None))
-    count = "exact" if report.exact else "estimated"
-    cli.out.text(f"{made.tokens:,} of {made.limit:,} tokens ({_share(made.tokens, made.limit)}), {count}")
+    count = "exact" if report.is_exact else "estimated"
+    cli.out.text(f"{made.tokens:,} of {made.limit:,} tokens ({_share(made.tokens, made.limit)}), {count}{whose}")
     cli.out.pieces(_gauge(report, signs))
     cli.out.table(
         ("", "part", ">tokens", ">of the limit", "messages"),
@@ -115,9 +117,9 @@ def _print(cli: Invocation, report: _ContextReport) -> None:
     cli.out.text(_compaction_line(report))
 
 
-def _gauge(report: _ContextReport, signs: GaugeChars) -> Iterator[Styled]:
-    parts = [(part.kind, part.tokens) for part in report.made.parts]
-    yield from gauge(parts, report.made.limit, report.policy.threshold, width=GAUGE_CELLS, signs=signs)
+def _gauge(report: Fullness, signs: GaugeChars) -> Iterator[Styled]:
+    parts = [(part.kind, part.tokens) for part in report.context.parts]
+    yield from gauge(parts, report.context.limit, report.policy.threshold, width=GAUGE_CELLS, signs=signs)
     yield "\n", ""
 
 
@@ -136,7 +138,7 @@ def _ranges(omitted: Sequence[Omission]) -> Iterator[tuple[str, str]]:
         yield (str(first) if first == last else f"{first}–{last}"), reason.replace("_", " ")
 
 
-def _compaction_line(report: _ContextReport) -> str:
+def _compaction_line(report: Fullness) -> str:
     policy = report.policy
     said = (
         f"\n{report.uncovered:,} messages are in no summary; compaction begins at {policy.message_mark + 1:,} of them "

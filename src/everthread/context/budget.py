@@ -83,6 +83,18 @@ def output_reserve_of(window: int, given: int | None) -> int:
     return min(ORDINARY_RESERVE, window // 4) if given is None else given
 
 
+def changed_budget(
+    budget: Budget, *, window: int | None = None, output_reserve: int | None = None, factor: float | None = None
+) -> Budget:
+    """A model's budget with what was asked for instead. Another window is another model's: of its count nothing is
+    known."""
+    if window is not None:
+        budget = Budget(window=window, output_reserve=output_reserve_of(window, output_reserve))
+    elif output_reserve is not None:
+        budget = replace(budget, output_reserve=output_reserve)
+    return budget if factor is None else replace(budget, factor=factor)
+
+
 def check_range(field: str, value: Number, low: Number, high: Number) -> None:
     """Refuse what is no number in the range, with the field and the range that is allowed."""
     kinds = (int, float) if isinstance(low, float) else (int,)

@@ -110,7 +110,7 @@ async def test_a_message_that_only_calls_tools_is_listed_by_what_it_calls(consol
 
 async def test_the_gauge_tells_how_it_counts_and_when_it_sums_up(console: slash.ChatConsole) -> None:
     await say(console, "hello")
-    assert "exact); compaction begins at 80%" in await slash.run(console, "/context")
+    assert "exact, for scripted:echo); compaction begins at 80%" in await slash.run(console, "/context")
 
 
 async def test_without_files_upload_tells_how_to_hand_one_in(console: slash.ChatConsole) -> None:

@@ -25,10 +25,13 @@ export function nameIn(disposition: string): string | null {
   return /filename="([^"]+)"/.exec(disposition)?.[1] ?? null;
 }
 
-/** Save a file of a conversation; fetched, not linked to, because a key may be needed. */
+/** A file of a conversation; fetched, not linked to, because a key may be needed. */
+export async function fetchFile(conversation: string, path: string): Promise<Blob> {
+  return (await open("get", "/conversations/{conversation_id}/files/{path}", { at: { conversation_id: conversation, path } })).blob();
+}
+
 export async function downloadFile(conversation: string, path: string): Promise<void> {
-  const response = await open("get", "/conversations/{conversation_id}/files/{path}", { at: { conversation_id: conversation, path } });
-  save(await response.blob(), path.split("/").at(-1) ?? "file");
+  save(await fetchFile(conversation, path), path.split("/").at(-1) ?? "file");
 }
 
 function save(bytes: Blob, name: string): void {

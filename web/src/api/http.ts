@@ -1,32 +1,25 @@
 /** One way over the wire: operations by the names of the OpenAPI, the key where one is set, problems as `Problem`. */
 
+import { currentKey } from "../state/accounts";
+import { reportLost } from "../state/connection";
 import type { paths } from "./schema";
 
-const KEY = "everthread.key";
 export const API = "/api/v1";
 
-/** What the service refused, in its own words (RFC 9457). */
+/** What the service refused, in its own words (RFC 9457); with the status 0, that nobody was there to refuse it. */
 export class Problem extends Error {
   constructor(
     readonly status: number,
     readonly code: string,
     message: string,
+    /** Whether the same request may succeed later. */
+    readonly isRetryable: boolean,
   ) {
     super(message);
   }
 }
 
-export function keptKey(): string | null {
-  try {
-    return localStorage.getItem(KEY);
-  } catch {
-    return null;
-  }
-}
-
-export function keepKey(key: string): void {
-  localStorage.setItem(KEY, key);
-}
+const GATEWAY_STATUSES = [502, 503, 504];
 
 type Query = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
@@ -46,11 +39,11 @@ export function address(path: string, query: Query = {}): string {
 
 async function ask(path: string, asked: Asked): Promise<Response> {
   const headers: Record<string, string> = { ...asked.headers };
-  const key = keptKey();
+  const key = currentKey();
   if (key !== null) headers["Authorization"] = `Bearer ${key}`;
   const isForm = asked.body instanceof FormData || asked.body instanceof Blob;
   if (asked.body !== undefined && !isForm) headers["Content-Type"] = "application/json";
-  const response = await fetch(address(path, asked.query), {
+  const response = await reached(address(path, asked.query), {
     method: asked.method,
     headers,
     ...(asked.body === undefined ? {} : { body: isForm ? (asked.body as BodyInit) : JSON.stringify(asked.body) }),
@@ -60,11 +53,30 @@ async function ask(path: string, asked: Asked): Promise<Response> {
   return response;
 }
 
+/** Whose key it is; a `Problem` with the status 401 where it is nobody's. */
+export async function whoseKey(key: string): Promise<string> {
+  const response = await reached(address("/about"), { headers: { Authorization: `Bearer ${key}` } });
+  if (!response.ok) throw await problemOf(response);
+  return ((await response.json()) as { owner: string }).owner;
+}
+
+async function reached(url: string, options: RequestInit): Promise<Response> {
+  try {
+    return await fetch(url, options);
+  } catch (problem) {
+    if (options.signal?.aborted === true) throw problem;
+    reportLost();
+    throw new Problem(0, "unreachable", "The server cannot be reached.", true);
+  }
+}
+
 async function problemOf(response: Response): Promise<Problem> {
   const body: unknown = await response.json().catch(() => null);
   const told = typeof body === "object" && body !== null ? (body as Record<string, unknown>) : {};
   const message = [told["detail"] ?? told["title"] ?? response.statusText, told["next_step"]].filter(Boolean).join(" ");
-  return new Problem(response.status, String(told["code"] ?? response.status), message);
+  const isOurs = told["code"] !== undefined;
+  if (!isOurs && GATEWAY_STATUSES.includes(response.status)) reportLost(); // a proxy answers for a server that is away
+  return new Problem(response.status, String(told["code"] ?? response.status), message, isOurs ? told["retryable"] === true : response.status >= 500);
 }
 
 type Method = "get" | "post" | "put" | "patch" | "delete";

@@ -11,6 +11,8 @@ import { useChange } from "./queries";
 interface Told {
   readonly onEditing: (id: string | null) => void;
   readonly onFork: (conversation: string) => void;
+  readonly onErase: (message: Message) => void;
+  readonly onWhy: (message: Message) => void;
   readonly onProblem: (problem: unknown) => void;
 }
 
@@ -45,6 +47,8 @@ export function useMessageActions(conversation: string | null, asking: Asking, t
           if (message.isDeleted) await call("post", "/conversations/{conversation_id}/messages/{message_id}/restore", { at: at(message) });
           else await call("delete", "/conversations/{conversation_id}/messages/{message_id}", { at: at(message) });
         }),
+      erase: told.onErase,
+      why: told.onWhy,
       switchTo: ({ branch }) =>
         run(async () => void (await call("put", "/conversations/{conversation_id}/branches/{branch_id}/active", { at: { ...here, branch_id: branch } }))),
     };

@@ -2,9 +2,13 @@
 
 import { keepPreviousData, useInfiniteQuery, useMutation, useQuery, useQueryClient, type QueryClient } from "@tanstack/react-query";
 
+import { useEffect, useMemo, useState } from "react";
+
+import type { Listed } from "../lib/conversations";
 import type { Compaction, Gauge, Message, Part, Version } from "../lib/model";
-import type { Listed } from "../lib/tree";
-import { call } from "./http";
+import type { Attached } from "../lib/uploads";
+import { readChoices } from "../state/choices";
+import { call, open } from "./http";
 import { compactionFrom, gaugeFrom, messageFrom, type Shape } from "./wire";
 
 const PAGE = 200;
@@ -19,7 +23,7 @@ export function useAbout() {
     queryKey: ["about"],
     queryFn: async () => {
       const about = await call("get", "/about");
-      return { isToyModel: about.is_toy_model, model: about.model, owner: about.owner };
+      return { isToyModel: about.is_toy_model, model: about.model, models: about.models, owner: about.owner, isAdmin: about.is_admin, via: about.via, version: about.version };
     },
     staleTime: Infinity,
   });
@@ -40,7 +44,41 @@ export function useConversations() {
 }
 
 function listed(wire: Shape<"ConversationOut">): Listed {
-  return { id: wire.id, title: wire.title, parentId: wire.parent_id, count: wire.entry_count };
+  return {
+    id: wire.id,
+    title: wire.title,
+    parentId: wire.parent_id,
+    count: wire.entry_count,
+    createdAt: wire.created_at,
+    updatedAt: wire.updated_at,
+    isPinned: wire.metadata[PINNED] === true,
+    isDeleted: wire.is_deleted,
+    isOffRecord: wire.off_record,
+    metadata: wire.metadata,
+  };
+}
+
+/** In a conversation's metadata: whether it stands above the others. */
+const PINNED = "pinned";
+
+export function usePinConversation() {
+  return useChange(async ({ id, metadata, isPinned }: Pick<Listed, "id" | "metadata" | "isPinned">) => {
+    const { [PINNED]: _, ...others } = metadata;
+    await call("patch", "/conversations/{conversation_id}", { at: { conversation_id: id }, body: { metadata: isPinned ? { ...others, [PINNED]: true } : others } });
+  });
+}
+
+/** Those that were deleted: hidden, and not gone. */
+export function useDeletedConversations() {
+  return useQuery({
+    queryKey: ["deleted"],
+    queryFn: async () => (await call("get", "/conversations", { query: { limit: 1000, include_deleted: true } })).items.map(listed).filter((one) => one.isDeleted),
+  });
+}
+
+/** A conversation that is not indexed, and erased when the server stops. */
+export function useCreateOffRecord() {
+  return useChange(async () => (await call("post", "/conversations", { body: { off_record: true } })).id);
 }
 
 export function useConversation(id: string | null) {
@@ -90,10 +128,14 @@ async function messagesOf(id: string, query: Span & { readonly limit: number; re
   return { items: page.items.map(messageFrom), hasOlder: page.has_older, hasNewer: page.has_newer };
 }
 
+export function newestMessagesKey(id: string): readonly unknown[] {
+  return ["messages", id, null];
+}
+
 /** Pages around a message, or the newest; more are loaded in both directions. */
 export function useMessages(id: string, at: number | null) {
   return useInfiniteQuery({
-    queryKey: ["messages", id, at],
+    queryKey: at === null ? newestMessagesKey(id) : ["messages", id, at],
     enabled: id !== "",
     initialPageParam: (at === null ? { before: NEWEST } : { after: Math.max(0, at - 20) }) as Span,
     maxPages: MOST_PAGES,
@@ -129,16 +171,25 @@ export function useVersions(id: string | null) {
 
 // --- what the model sees ---
 
+/** How full the next request is, for the model that will answer it. */
 export function useGauge(id: string) {
   return useQuery({
     queryKey: ["gauge", id],
     enabled: id !== "",
-    queryFn: async (): Promise<Gauge> => gaugeFrom(await call("get", "/conversations/{conversation_id}/context", { at: { conversation_id: id } })),
+    queryFn: async (): Promise<Gauge> => gaugeFrom(await call("get", "/conversations/{conversation_id}/context", { at: { conversation_id: id }, query: modelOf(id) })),
   });
+}
+
+function modelOf(id: string): { model?: string } {
+  const { model } = readChoices(id);
+  return model === undefined ? {} : { model };
 }
 
 export interface TurnLine {
   readonly id: string;
+  readonly number: number;
+  readonly answerId: string;
+  readonly questionSeq: number | null;
   readonly state: string;
   readonly receivedAt: string;
   /** Tokens of its requests, by the provider's word; null when it gave none. */
@@ -151,7 +202,7 @@ export function useTurns(id: string | null) {
     enabled: id !== null && id !== "",
     queryFn: async (): Promise<readonly TurnLine[]> => {
       const page = await call("get", "/conversations/{conversation_id}/turns", { at: { conversation_id: id ?? "" }, query: { limit: 100 } });
-      return page.items.map((turn) => ({ id: turn.id, state: turn.state, receivedAt: turn.received_at, sent: turn.usage["input_tokens"] ?? null }));
+      return page.items.map((turn) => ({ id: turn.id, number: turn.number, answerId: turn.answer_id, questionSeq: turn.question_seq, state: turn.state, receivedAt: turn.received_at, sent: turn.usage["input_tokens"] ?? null }));
     },
   });
 }
@@ -166,15 +217,36 @@ export interface Seen {
   readonly omitted: readonly { readonly seq: number; readonly lastSeq: number | null; readonly reason: string }[];
 }
 
-export function useSeen(id: string, turn: string | null) {
+export function useSeen(id: string, turn: string | null, isWanted = true) {
   return useQuery({
     queryKey: ["seen", id, turn],
+    enabled: isWanted && id !== "",
     queryFn: async (): Promise<readonly Seen[]> => {
-      if (turn === null) return [seenFrom(await call("get", "/conversations/{conversation_id}/context", { at: { conversation_id: id }, query: { messages: true } }))];
+      if (turn === null) return [seenFrom(await call("get", "/conversations/{conversation_id}/context", { at: { conversation_id: id }, query: { messages: true, ...modelOf(id) } }))];
       const { requests } = await call("get", "/conversations/{conversation_id}/turns/{turn_id}/context", { at: { conversation_id: id, turn_id: turn } });
       return requests.map(seenFrom);
     },
   });
+}
+
+const NO_SEQS: ReadonlySet<number> = new Set();
+/** What was recalled is of less interest than the messages themselves: it is asked for when those have come. */
+const LATER_MILLISECONDS = 1200;
+
+/** The messages that were recalled for the newest question. */
+export function useRecalled(id: string): ReadonlySet<number> {
+  const [isWanted, setWanted] = useState(false);
+  useEffect(() => {
+    setWanted(false);
+    const timer = setTimeout(() => setWanted(true), LATER_MILLISECONDS);
+    return () => clearTimeout(timer);
+  }, [id]);
+  const newest = useTurns(id).data?.find((turn) => turn.state === "complete");
+  const seen = useSeen(id, newest?.id ?? null, isWanted && newest !== undefined);
+  return useMemo(() => {
+    const seqs = (newest === undefined ? [] : (seen.data ?? [])).flatMap((request) => request.parts.filter((part) => part.kind === "recalled").flatMap((part) => part.seqs));
+    return seqs.length === 0 ? NO_SEQS : new Set(seqs);
+  }, [newest, seen.data]);
 }
 
 function seenFrom(wire: Shape<"Gauge"> | Shape<"SeenRequest">): Seen {
@@ -220,6 +292,16 @@ export function useCompact(id: string) {
   return useChange(async () => (await call("post", "/conversations/{conversation_id}/compact", { at: { conversation_id: id }, body: { dry_run: false } })).compacted);
 }
 
+/** How many messages a compaction would summarize now; nothing is written. */
+export function useCompactionPlan(id: string) {
+  return useMutation({
+    mutationFn: async () => {
+      const outcome = await call("post", "/conversations/{conversation_id}/compact", { at: { conversation_id: id }, body: { dry_run: true } });
+      return outcome.planned.reduce((sum, span) => sum + Number(span["messages"] ?? 0), 0);
+    },
+  });
+}
+
 export function useUndo(id: string) {
   return useChange(async (compaction: string) => {
     await call("post", "/conversations/{conversation_id}/compactions/{compaction}/undo", { at: { conversation_id: id, compaction } });
@@ -245,18 +327,33 @@ export function useSetPolicy(id: string) {
 
 export interface Found {
   readonly conversationId: string;
+  readonly title: string | null;
   readonly seq: number;
+  readonly role: string;
+  readonly name: string | null;
+  readonly saidAt: string;
   readonly snippet: string;
 }
 
-export function useSearch(text: string, isByMeaning: boolean) {
+export interface Search {
+  readonly hits: readonly Found[];
+  /** Why meaning was not used though asked for. */
+  readonly whyWordsAlone: string | null;
+}
+
+/** In everything said, or in one conversation. */
+export function useSearch(text: string, isByMeaning: boolean, conversation: string | null) {
   return useQuery({
-    queryKey: ["search", text, isByMeaning],
+    queryKey: ["search", text, isByMeaning, conversation],
     enabled: text !== "",
     placeholderData: keepPreviousData,
-    queryFn: async (): Promise<readonly Found[]> => {
-      const page = await call("get", "/search", { query: { q: text, meaning: isByMeaning, limit: 30 } });
-      return page.items.map((hit) => ({ conversationId: hit.conversation_id, seq: hit.seq, snippet: hit.snippet }));
+    queryFn: async (): Promise<Search> => {
+      const where = conversation === null ? {} : { conversation_id: conversation };
+      const page = await call("get", "/search", { query: { q: text, meaning: isByMeaning, limit: 30, ...where } });
+      const hits = page.items.map((hit) => ({
+        conversationId: hit.conversation_id, title: hit.conversation_title, seq: hit.seq, role: hit.role, name: hit.name, saidAt: hit.said_at, snippet: hit.snippet,
+      }));
+      return { hits, whyWordsAlone: page.by_meaning ? null : page.why_words_alone };
     },
   });
 }
@@ -304,12 +401,11 @@ export function useFiles(id: string) {
   });
 }
 
-/** Hand files in; into a conversation of their own when there is none yet. Gives the conversation. */
+/** Hand files in; into a conversation of their own when there is none yet. Gives the conversation, and where they stand in it. */
 export function useUpload() {
   return useChange(async ({ id, files }: { id: string | null; files: readonly File[] }) => {
     const into = id ?? (await call("post", "/conversations", { body: {} })).id;
-    await uploaded(into, files);
-    return into;
+    return { into, attached: await uploaded(into, files) };
   });
 }
 
@@ -326,12 +422,15 @@ export function useTodos(id: string) {
   });
 }
 
-async function uploaded(id: string, files: readonly File[]): Promise<void> {
+async function uploaded(id: string, files: readonly File[]): Promise<readonly Attached[]> {
+  const done: Attached[] = [];
   for (const file of files) {
     const form = new FormData();
     form.append("file", file);
-    await call("post", "/conversations/{conversation_id}/files", { at: { conversation_id: id }, body: form });
+    const made = await call("post", "/conversations/{conversation_id}/files", { at: { conversation_id: id }, body: form });
+    done.push({ path: made.path, mime: made.mime, bytes: made.size_bytes });
   }
+  return done;
 }
 
 /** What can be mentioned with @. */
@@ -356,4 +455,108 @@ export function useChange<In, Out>(change: (given: In) => Promise<Out>) {
 export async function renew(cache: QueryClient): Promise<void> {
   await cache.cancelQueries();
   await cache.invalidateQueries();
+}
+
+// --- what the service can do besides: verify, erase, knowledge, jobs ---
+
+export function useVerify() {
+  return useMutation({ mutationFn: () => call("post", "/verify") });
+}
+
+export type EraseProof = Shape<"EraseOut">;
+
+export function useErase() {
+  return useChange(async (what: { conversation: string } | { conversation: string; message: string } | { memory: string }): Promise<EraseProof> => {
+    if ("memory" in what) return call("post", "/memories/{memory_id}/erase", { at: { memory_id: what.memory }, body: { confirm: what.memory } });
+    if ("message" in what) return call("post", "/conversations/{conversation_id}/messages/{message_id}/erase", { at: { conversation_id: what.conversation, message_id: what.message }, body: { confirm: what.message } });
+    return call("post", "/conversations/{conversation_id}/erase", { at: { conversation_id: what.conversation }, body: { confirm: what.conversation } });
+  });
+}
+
+/** All memories of the person, or those that a search finds. */
+export function useAllMemories(text: string) {
+  return useQuery({
+    queryKey: ["memories", "all", text],
+    placeholderData: keepPreviousData,
+    queryFn: async () =>
+      text === ""
+        ? (await call("get", "/memories", { query: { limit: 200 } })).items
+        : (await call("get", "/memories/search", { query: { q: text, limit: 50 } })).items.map((hit) => hit["memory"] as Shape<"MemoryOut">),
+  });
+}
+
+export function useMemoryHistory(id: string | null) {
+  return useQuery({
+    queryKey: ["memory-history", id],
+    enabled: id !== null,
+    queryFn: async () => (await call("get", "/memories/{memory_id}/history", { at: { memory_id: id ?? "" } })).items,
+  });
+}
+
+export function useAddMemory() {
+  return useChange((text: string) => call("post", "/memories", { body: { text } }));
+}
+
+export function useChangeMemory() {
+  return useChange(({ id, ...changes }: { id: string; text?: string; pinned?: boolean }) => call("patch", "/memories/{memory_id}", { at: { memory_id: id }, body: changes }));
+}
+
+export function useCollections() {
+  return useQuery({ queryKey: ["knowledge"], queryFn: async () => (await call("get", "/knowledge")).items });
+}
+
+export function useDocuments(collection: string | null) {
+  return useQuery({
+    queryKey: ["knowledge", collection],
+    enabled: collection !== null,
+    queryFn: async () => (await call("get", "/knowledge/{collection}/documents", { at: { collection: collection ?? "" }, query: { limit: 200 } })).items,
+  });
+}
+
+export function usePassages(collection: string | null, text: string) {
+  return useQuery({
+    queryKey: ["knowledge", collection, "search", text],
+    enabled: collection !== null && text !== "",
+    queryFn: async () => (await call("get", "/knowledge/{collection}/search", { at: { collection: collection ?? "" }, query: { q: text } })).items,
+  });
+}
+
+export function useAddDocuments() {
+  return useChange(async ({ collection, files }: { collection: string; files: readonly File[] }) => {
+    for (const file of files) {
+      const form = new FormData();
+      form.append("file", file);
+      form.append("collection", collection);
+      await call("post", "/knowledge/files", { body: form });
+    }
+  });
+}
+
+export function useRemoveDocument() {
+  return useChange(async ({ collection, document }: { collection: string; document: string | null }) => {
+    if (document === null) await call("delete", "/knowledge/{collection}", { at: { collection } });
+    else await call("delete", "/knowledge/{collection}/documents/{document_id}", { at: { collection, document_id: document } });
+  });
+}
+
+/** How much is stored, and what waits to be done: the latter for an admin. */
+export function useStats() {
+  return useQuery({ queryKey: ["stats"], queryFn: () => call("get", "/stats") });
+}
+
+export function useJobs(isAdmin: boolean) {
+  return useQuery({ queryKey: ["jobs"], enabled: isAdmin, refetchInterval: 5_000, queryFn: () => call("get", "/jobs", { query: { limit: 50 } }) });
+}
+
+export function useRetryJobs() {
+  return useChange(async (job: number | null) => {
+    if (job === null) await call("post", "/jobs/retry");
+    else await call("post", "/jobs/{job_id}/retry", { at: { job_id: job } });
+  });
+}
+
+export function useDiscardJob() {
+  return useChange(async (job: number) => {
+    await open("delete", "/jobs/{job_id}", { at: { job_id: job } });
+  });
 }

@@ -204,6 +204,113 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/jobs/{job_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    job_id: number;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/knowledge/{collection}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    collection: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RemovedCount"];
+                    };
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/knowledge/{collection}/documents/{document_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    collection: string;
+                    document_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RemovedCount"];
+                    };
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/memories/{memory_id}": {
         parameters: {
             query?: never;
@@ -237,7 +344,31 @@ export interface paths {
         };
         options?: never;
         head?: never;
-        patch?: never;
+        patch: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    memory_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["MemoryChanges"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["MemoryOut"];
+                    };
+                };
+            };
+        };
         trace?: never;
     };
     "/about": {
@@ -555,9 +686,10 @@ export interface paths {
         get: {
             parameters: {
                 query?: {
-                    window?: number;
+                    model?: string | null;
+                    window?: number | null;
                     reserve?: number | null;
-                    factor?: number;
+                    factor?: number | null;
                     branch?: string | null;
                     messages?: boolean;
                 };
@@ -923,6 +1055,155 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/jobs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: {
+            parameters: {
+                query?: {
+                    state?: components["schemas"]["JobState"] | null;
+                    limit?: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["JobsOut"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/knowledge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Collections"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/knowledge/{collection}/documents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: {
+            parameters: {
+                query?: {
+                    limit?: number;
+                    cursor?: string | null;
+                };
+                header?: never;
+                path: {
+                    collection: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Documents"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/knowledge/{collection}/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: {
+            parameters: {
+                query: {
+                    q: string;
+                    limit?: number;
+                };
+                header?: never;
+                path: {
+                    collection: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Passages"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/memories": {
         parameters: {
             query?: never;
@@ -941,6 +1222,102 @@ export interface paths {
                 };
                 header?: never;
                 path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["MemoryPage"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["MemoryIn"];
+                };
+            };
+            responses: {
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["MemoryOut"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/memories/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: {
+            parameters: {
+                query: {
+                    q: string;
+                    conversation_id?: string | null;
+                    limit?: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["MemoryHits"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/memories/{memory_id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    memory_id: string;
+                };
                 cookie?: never;
             };
             requestBody?: never;
@@ -991,6 +1368,40 @@ export interface paths {
                     };
                     content: {
                         "application/json": components["schemas"]["HitsOut"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Stats"];
                     };
                 };
             };
@@ -1118,6 +1529,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/conversations/{conversation_id}/erase": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    conversation_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["EraseConfirmation"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["EraseOut"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/conversations/{conversation_id}/fork": {
         parameters: {
             query?: never;
@@ -1148,6 +1599,47 @@ export interface paths {
                     };
                     content: {
                         "application/json": components["schemas"]["BranchOut"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/conversations/{conversation_id}/messages/{message_id}/erase": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    message_id: string;
+                    conversation_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["EraseConfirmation"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["EraseOut"];
                     };
                 };
             };
@@ -1381,6 +1873,154 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/jobs/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["JobsRetried"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/jobs/{job_id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    job_id: number;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["JobsRetried"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/knowledge/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "multipart/form-data": components["schemas"]["Body_add_document_file_api_v1_knowledge_files_post"];
+                };
+            };
+            responses: {
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["DocumentOut"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/memories/{memory_id}/erase": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    memory_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["EraseConfirmation"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["EraseOut"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/memories/{memory_id}/restore": {
         parameters: {
             query?: never;
@@ -1407,6 +2047,40 @@ export interface paths {
                     };
                     content: {
                         "application/json": components["schemas"]["MemoryOut"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["VerifyReportOut"];
                     };
                 };
             };
@@ -1461,8 +2135,12 @@ export interface components {
         About: {
             version: string;
             owner: string;
+            is_admin: boolean;
+            /** @enum {string} */
+            via: "local" | "key" | "token";
             model: string | null;
             is_toy_model: boolean;
+            models: string[];
         };
         Answered: {
             conversation_id: string;
@@ -1477,6 +2155,10 @@ export interface components {
                 [key: string]: number;
             };
         };
+        Body_add_document_file_api_v1_knowledge_files_post: {
+            file: string;
+            collection: string;
+        };
         Body_upload_file_api_v1_conversations__conversation_id__files_post: {
             file: string;
         };
@@ -1490,6 +2172,11 @@ export interface components {
         };
         Branches: {
             items: components["schemas"]["BranchOut"][];
+        };
+        Collections: {
+            items: {
+                [key: string]: unknown;
+            }[];
         };
         Compact: {
             /** @default false */
@@ -1563,6 +2250,18 @@ export interface components {
             facts_kept: string[];
             facts_only_in_originals: string[];
         };
+        DocumentOut: {
+            collection: string;
+            document: {
+                [key: string]: unknown;
+            };
+        };
+        Documents: {
+            items: {
+                [key: string]: unknown;
+            }[];
+            next_cursor: string | null;
+        };
         Edit: {
             content?: string | {
                 [key: string]: unknown;
@@ -1572,6 +2271,22 @@ export interface components {
             } | null;
             /** @default true */
             activate?: boolean;
+        };
+        EraseConfirmation: {
+            confirm: string;
+        };
+        EraseOut: {
+            conversation_id: string | null;
+            message_id: string | null;
+            memory_id: string | null;
+            conversations: number;
+            entries: number;
+            reached: {
+                [key: string]: number;
+            };
+            cannot_reach: string[];
+            /** Format: date-time */
+            erased_at: string;
         };
         FileOut: {
             path: string;
@@ -1589,6 +2304,8 @@ export interface components {
             activate?: boolean;
         };
         Gauge: {
+            model: string | null;
+            exact: boolean;
             tokens: number;
             limit: number;
             usage_percent: number;
@@ -1607,8 +2324,13 @@ export interface components {
         };
         HitOut: {
             conversation_id: string;
+            conversation_title: string | null;
             seq: number;
             id: string;
+            role: string;
+            name: string | null;
+            /** Format: date-time */
+            said_at: string;
             snippet: string;
             score: number;
         };
@@ -1628,6 +2350,58 @@ export interface components {
             known: number;
             problems: string[];
         };
+        JobOut: {
+            id: number;
+            kind: string;
+            owner: string;
+            conversation_id: string;
+            state: components["schemas"]["JobState"];
+            priority: string;
+            attempts: number;
+            error: string | null;
+            /** Format: date-time */
+            put_at: string;
+            due_at: string | null;
+            died_at: string | null;
+        };
+        /** @enum {string} */
+        JobState: "waiting" | "running" | "dead";
+        JobsOut: {
+            waiting: number;
+            running: number;
+            dead: number;
+            oldest_put_at: string | null;
+            items: components["schemas"]["JobOut"][];
+        };
+        JobsRetried: {
+            retried: number;
+        };
+        MemoryChanges: {
+            text?: string | null;
+            kind?: components["schemas"]["MemoryKind"] | null;
+            confidence?: number | null;
+            pinned?: boolean | null;
+        };
+        MemoryHits: {
+            items: {
+                [key: string]: unknown;
+            }[];
+        };
+        MemoryIn: {
+            text: string;
+            /** @default fact */
+            kind?: components["schemas"]["MemoryKind"];
+            /** @default user */
+            scope?: components["schemas"]["MemoryScope"];
+            conversation_id?: string | null;
+            seq?: number | null;
+            subject?: string | null;
+            /** @default 1 */
+            confidence?: number;
+            pinned?: boolean | null;
+        };
+        /** @enum {string} */
+        MemoryKind: "preference" | "fact" | "profile" | "instruction";
         MemoryOut: {
             id: string;
             text: string;
@@ -1652,6 +2426,8 @@ export interface components {
             items: components["schemas"]["MemoryOut"][];
             next_cursor: string | null;
         };
+        /** @enum {string} */
+        MemoryScope: "user" | "conversation" | "task";
         MessageOut: {
             id: string;
             seq: number;
@@ -1728,6 +2504,11 @@ export interface components {
             memory_ids: string[];
             exact: boolean;
         };
+        Passages: {
+            items: {
+                [key: string]: unknown;
+            }[];
+        };
         Policy: {
             enabled: boolean;
             threshold: number;
@@ -1747,6 +2528,12 @@ export interface components {
             compact_ahead: boolean;
             breaker_failures: number;
             breaker_seconds: number;
+        };
+        ProblemOut: {
+            kind: string;
+            conversation_id: string;
+            seq: number | null;
+            detail: string;
         };
         Question: {
             agent_type?: string | null;
@@ -1796,6 +2583,9 @@ export interface components {
             /** @default false */
             stream?: boolean;
         };
+        RemovedCount: {
+            removed: number;
+        };
         SeenRequest: {
             manifest_id: string;
             is_same: boolean;
@@ -1818,6 +2608,17 @@ export interface components {
         SourceOut: {
             conversation_id: string;
             seq: number;
+        };
+        Stats: {
+            owner: string;
+            conversations: number;
+            entries: number;
+            database: {
+                [key: string]: number;
+            } | null;
+            jobs: {
+                [key: string]: number;
+            } | null;
         };
         TodoOut: {
             content: string;
@@ -1869,6 +2670,14 @@ export interface components {
             mime: string;
             /** Format: date-time */
             uploaded_at: string;
+        };
+        VerifyReportOut: {
+            ok: boolean;
+            conversations: number;
+            entries: number;
+            messages: number;
+            erased: number;
+            problems: components["schemas"]["ProblemOut"][];
         };
     };
     responses: never;

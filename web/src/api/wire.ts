@@ -61,7 +61,8 @@ export function gaugeFrom(wire: Shape<"Gauge"> | Shape<"SeenRequest">): Gauge {
     mark: "mark_tokens" in wire ? wire.mark_tokens : null,
     uncovered: "uncovered" in wire ? wire.uncovered : 0,
     parts,
-    isExact: parts.every((part) => part.isExact),
+    model: "model" in wire ? wire.model : null,
+    isExact: "exact" in wire ? wire.exact : parts.every((part) => part.isExact),
     windowSeqs: new Set(seen),
   };
 }

@@ -3,7 +3,9 @@
 import * as Dialog from "@radix-ui/react-dialog";
 import { createContext, useCallback, useContext, useMemo, useState, type ReactNode } from "react";
 
+import { Problem } from "../api/http";
 import { useTexts } from "../texts";
+import { IconButton } from "./Icon";
 
 interface Toast {
   readonly text: string;
@@ -53,19 +55,24 @@ interface BoxProps {
   readonly title: string;
   readonly open: boolean;
   readonly onClose: () => void;
+  readonly isLarge?: boolean;
   readonly children: ReactNode;
 }
 
 /** A dialog over the page; Escape closes it. */
-export function Box({ title, open, onClose, children }: BoxProps) {
+export function Box({ title, open, onClose, isLarge = false, children }: BoxProps) {
+  const { t } = useTexts();
   return (
     <Dialog.Root open={open} onOpenChange={(isOpen) => !isOpen && onClose()}>
       <Dialog.Portal>
         <Dialog.Overlay className="veil" />
-        <Dialog.Content className="dialog" aria-describedby={undefined}>
-          <Dialog.Title asChild>
-            <h2>{title}</h2>
-          </Dialog.Title>
+        <Dialog.Content className={isLarge ? "dialog large" : "dialog"} aria-describedby={undefined}>
+          <div className="row whole" style={{ marginBottom: "0.7rem" }}>
+            <Dialog.Title asChild>
+              <h2 className="grow">{title}</h2>
+            </Dialog.Title>
+            <IconButton icon="close" label={t.close} onClick={onClose} />
+          </div>
           {children}
         </Dialog.Content>
       </Dialog.Portal>
@@ -81,9 +88,11 @@ interface TroubleProps {
 
 export function Trouble({ problem, onRetry, onClose }: TroubleProps) {
   const { t } = useTexts();
+  const isUnreachable = problem instanceof Problem && problem.status === 0;
+  const said = isUnreachable ? t.unreachable : problem instanceof Error ? problem.message : String(problem);
   return (
     <div className="notice problem" role="alert">
-      <strong>{t.somethingWrong}</strong> {problem instanceof Error ? problem.message : String(problem)}{" "}
+      <strong>{t.somethingWrong}</strong> {said}{" "}
       {onRetry && <button onClick={onRetry}>{t.retry}</button>}
       {onClose && <button onClick={onClose}>{t.close}</button>}
     </div>

@@ -1,25 +1,27 @@
 /** The first visit: what this is, and something to try. */
 
-import { useLoadDemo } from "../api/queries";
+import { useAbout, useLoadDemo } from "../api/queries";
 import { useTexts } from "../texts";
 import { Trouble } from "./Bits";
 
 export function Empty({ onTry, onOpen }: { readonly onTry: (text: string) => void; readonly onOpen: (conversation: string) => void }) {
   const { t } = useTexts();
+  const about = useAbout();
   const demo = useLoadDemo();
+  const tries = about.data?.isToyModel ? t.toyTries : t.tries;
   return (
     <div className="scroll" style={{ display: "flex" }}>
       <div className="empty">
         <h1>{t.emptyTitle}</h1>
-        <p>{t.emptyText}</p>
-        <p className="faint">{t.tryThis}</p>
+        <p className="soft">{t.emptyText}</p>
+        <p><button className="primary" disabled={demo.isPending} onClick={() => demo.mutate(undefined, { onSuccess: onOpen })}>{t.loadDemo}</button></p>
+        {demo.isError && <Trouble problem={demo.error} />}
+        <p className="faint" style={{ marginTop: "1.6rem" }}>{t.tryThis}</p>
         <div className="tries">
-          {t.tries.map((text) => (
+          {tries.map((text) => (
             <button key={text} onClick={() => onTry(text)}>{text}</button>
           ))}
         </div>
-        <button className="primary" disabled={demo.isPending} onClick={() => demo.mutate(undefined, { onSuccess: onOpen })}>{t.loadDemo}</button>
-        {demo.isError && <Trouble problem={demo.error} />}
       </div>
     </div>
   );

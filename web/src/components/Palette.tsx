@@ -1,57 +1,91 @@
-/** Ctrl-K: go to a conversation or do something, by typing. */
+/** Ctrl-K: go to a conversation or do something, by typing; the arrow keys choose. */
 
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 
 import { useConversations } from "../api/queries";
 import { firstLine } from "../lib/format";
 import { useTexts } from "../texts";
 import { Box } from "./Bits";
 
+export interface Choice {
+  readonly label: string;
+  readonly run: () => void;
+}
+
 interface Props {
   readonly open: boolean;
   readonly onClose: () => void;
   readonly onOpen: (conversation: string) => void;
-  readonly onNew: () => void;
-  readonly onView: (view: "history" | "model") => void;
-  readonly onHelp: () => void;
+  /** What can be done besides going somewhere. */
+  readonly commands: readonly Choice[];
 }
 
-export function Palette(props: Props) {
+const MOST = 12;
+
+export function Palette({ open, onClose, ...rest }: Props) {
+  const { t } = useTexts();
+  return (
+    <Box title={t.palette} open={open} onClose={onClose}>
+      <Choices {...rest} onClose={onClose} />
+    </Box>
+  );
+}
+
+function Choices({ commands, onOpen, onClose }: Omit<Props, "open">) {
   const { t } = useTexts();
   const [typed, setTyped] = useState("");
+  const [chosen, setChosen] = useState(0);
+  const list = useRef<HTMLUListElement>(null);
   const conversations = useConversations();
-  const choices: { label: string; run: () => void }[] = [
-    { label: t.newConversation, run: props.onNew },
-    { label: t.history, run: () => props.onView("history") },
-    { label: t.modelView, run: () => props.onView("model") },
-    { label: t.help, run: props.onHelp },
-    ...(conversations.data?.pages.flatMap((page) => page.items) ?? []).map((one) => ({
-      label: firstLine(one.title ?? "") || one.id,
-      run: () => props.onOpen(one.id),
-    })),
-  ];
+  const known = (conversations.data?.pages.flatMap((page) => page.items) ?? []).map((one) => ({ label: firstLine(one.title ?? "") || one.id, run: () => onOpen(one.id) }));
   const wanted = typed.trim().toLowerCase();
-  const found = choices.filter((choice) => choice.label.toLowerCase().includes(wanted)).slice(0, 12);
-  const run = (choice: { run: () => void } | undefined) => {
-    props.onClose();
-    setTyped("");
-    choice?.run();
+  const found = [...commands, ...known].filter((choice) => choice.label.toLowerCase().includes(wanted)).slice(0, MOST);
+  const at = Math.min(chosen, Math.max(0, found.length - 1));
+  useEffect(() => {
+    void list.current?.children[at]?.scrollIntoView({ block: "nearest" });
+  }, [at]);
+  const run = (choice: Choice | undefined) => {
+    if (choice === undefined) return;
+    onClose();
+    choice.run();
+  };
+  const hear = (event: React.KeyboardEvent) => {
+    const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+    if (step === 0 || found.length === 0) return;
+    event.preventDefault();
+    setChosen((at + step + found.length) % found.length);
   };
   return (
-    <Box title={t.palette} open={props.open} onClose={props.onClose}>
+    <>
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          run(found[0]);
+          run(found[at]);
         }}
       >
-        <input autoFocus value={typed} aria-label={t.palette} onChange={(event) => setTyped(event.target.value)} />
+        <input
+          autoFocus
+          value={typed}
+          role="combobox"
+          aria-expanded="true"
+          aria-controls="palette-choices"
+          aria-activedescendant={found.length > 0 ? `palette-${at}` : undefined}
+          aria-label={t.palette}
+          onKeyDown={hear}
+          onChange={(event) => {
+            setTyped(event.target.value);
+            setChosen(0);
+          }}
+        />
       </form>
-      <ul className="list">
+      <ul className="list" id="palette-choices" role="listbox" aria-label={t.palette} ref={list} style={{ marginTop: "0.6rem" }}>
         {found.map((choice, index) => (
-          <li key={index}><button className="conversation" onClick={() => run(choice)}>{choice.label}</button></li>
+          <li key={index} id={`palette-${index}`} role="option" aria-selected={index === at} className="conversation" aria-current={index === at} onClick={() => run(choice)} onPointerMove={() => setChosen(index)} style={{ cursor: "pointer", borderRadius: 8 }}>
+            <span className="title">{choice.label}</span>
+          </li>
         ))}
+        {found.length === 0 && <li className="faint">{t.noHits}</li>}
       </ul>
-    </Box>
+    </>
   );
 }

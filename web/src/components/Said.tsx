@@ -1,11 +1,20 @@
-/** Text as Markdown, made safe: no HTML of its own, no picture or script from elsewhere, links open apart. */
+/** Text as Markdown, made safe: no HTML of its own, no picture or script from elsewhere, links open apart. What is very long is
+ * shown as it is, its beginning first: no message may hold up the page. */
 
-import { useState, type ReactNode } from "react";
+import { memo, useEffect, useState, type ReactNode } from "react";
 import Markdown, { type Components } from "react-markdown";
 import rehypeSanitize from "rehype-sanitize";
 import remarkGfm from "remark-gfm";
 
+import { bytes } from "../lib/format";
+import type { Piece } from "../lib/highlight";
 import { useTexts } from "../texts";
+import { useToast } from "./Bits";
+
+/** Beyond this a text is not taken apart as Markdown. */
+export const LONG_CHARACTERS = 50_000;
+const START_CHARACTERS = 4_000;
+const PIECE_CHARACTERS = 20_000;
 
 const COMPONENTS: Components = {
   a: ({ href, children }) => (
@@ -17,7 +26,8 @@ const COMPONENTS: Components = {
   pre: ({ children }) => <Code>{children}</Code>,
 };
 
-export function Said({ text }: { readonly text: string }) {
+export const Said = memo(function Said({ text }: { readonly text: string }) {
+  if (text.length > LONG_CHARACTERS) return <Long text={text} />;
   return (
     <div className="said">
       <Markdown remarkPlugins={[remarkGfm]} rehypePlugins={[rehypeSanitize]} components={COMPONENTS}>
@@ -25,15 +35,66 @@ export function Said({ text }: { readonly text: string }) {
       </Markdown>
     </div>
   );
+});
+
+/** Text as it is, in a frame; its beginning first where it is long. */
+export function Verbatim({ text }: { readonly text: string }) {
+  return text.length > LONG_CHARACTERS ? <Long text={text} /> : <pre className="plain" tabIndex={0}>{text}</pre>;
+}
+
+function Long({ text }: { readonly text: string }) {
+  const { t, language } = useTexts();
+  const [isWhole, setWhole] = useState(false);
+  const size = bytes(text.length, language);
+  return (
+    <div className="said long">
+      {isWhole ? <Pieces text={text} /> : <div className="start">{text.slice(0, START_CHARACTERS)}</div>}
+      <p className="row">
+        <button onClick={() => setWhole(!isWhole)}>{isWhole ? t.showLess : t.showAllOf(size)}</button>
+        <Copy text={() => text} />
+      </p>
+    </div>
+  );
+}
+
+/** In pieces of which the browser lays out only those in sight. */
+function Pieces({ text }: { readonly text: string }) {
+  const starts = Array.from({ length: Math.ceil(text.length / PIECE_CHARACTERS) }, (_, index) => index * PIECE_CHARACTERS);
+  return <>{starts.map((start) => <div key={start} className="piece">{text.slice(start, start + PIECE_CHARACTERS)}</div>)}</>;
 }
 
 function Code({ children }: { readonly children?: ReactNode }) {
+  const code = textOf(children);
+  const language = languageOf(children);
+  const pieces = useHighlighted(code, language);
   return (
     <div className="code">
-      <pre tabIndex={0}>{children}</pre>
-      <Copy text={() => textOf(children)} />
+      <div className="named">
+        <span>{language}</span>
+        <Copy text={() => code} />
+      </div>
+      <pre tabIndex={0}>
+        <code>{pieces?.map((piece, at) => (piece.className === null ? piece.text : <span key={at} className={piece.className}>{piece.text}</span>)) ?? code}</code>
+      </pre>
     </div>
   );
+}
+
+function useHighlighted(code: string, language: string): readonly Piece[] | null {
+  const [found, setFound] = useState<{ readonly code: string; readonly pieces: readonly Piece[] | null } | null>(null);
+  useEffect(() => {
+    let isWanted = language !== "";
+    if (isWanted) void import("../lib/highlight").then(({ highlighted }) => isWanted && setFound({ code, pieces: highlighted(code, language) }));
+    return () => {
+      isWanted = false;
+    };
+  }, [code, language]);
+  return found?.code === code ? found.pieces : null;
+}
+
+function languageOf(node: ReactNode): string {
+  const given = node !== null && typeof node === "object" && "props" in node ? (node.props as { className?: unknown }).className : undefined;
+  return /language-([\w+#-]+)/.exec(typeof given === "string" ? given : "")?.[1]?.toLowerCase() ?? "";
 }
 
 function textOf(node: ReactNode): string {
@@ -45,13 +106,34 @@ function textOf(node: ReactNode): string {
   return "";
 }
 
+/** Into the clipboard; false where the browser does not let us. */
+export async function copied(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return copiedByHand(text); // a page over plain HTTP from another machine has no clipboard
+  }
+}
+
+function copiedByHand(text: string): boolean {
+  const area = document.createElement("textarea");
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  const isDone = document.execCommand("copy");
+  area.remove();
+  return isDone;
+}
+
 export function Copy({ text, label }: { readonly text: () => string; readonly label?: string }) {
   const { t } = useTexts();
+  const toast = useToast();
   const [isDone, setDone] = useState(false);
   const copy = async () => {
-    await navigator.clipboard.writeText(text());
+    if (!(await copied(text()))) return toast({ text: t.notCopied });
     setDone(true);
     setTimeout(() => setDone(false), 1500);
   };
-  return <button onClick={() => void copy()}>{isDone ? t.copied : (label ?? t.copy)}</button>;
+  return <button type="button" onClick={() => void copy()}>{isDone ? t.copied : (label ?? t.copy)}</button>;
 }

@@ -1,27 +1,48 @@
-/** Asks for the key of a server that wants one; it is kept in this browser. */
+/** Asks for the key of a server that wants one, and says what is wrong with it; it is kept in this browser. */
 
-import { keepKey } from "../api/http";
+import { useState } from "react";
+
+import { Problem, whoseKey } from "../api/http";
+import { currentKey, signIn } from "../state/accounts";
 import { useTexts } from "../texts";
 
-export function SignIn() {
+export function SignIn({ onCancel }: { readonly onCancel?: () => void }) {
   const { t } = useTexts();
+  const [isAsking, setAsking] = useState(false);
+  const [wrong, setWrong] = useState<string | null>(currentKey() === null ? null : t.keyExpired);
+  const enter = async (key: string) => {
+    if (!/^[\x21-\x7e]+$/.test(key)) return setWrong(t.keyWrong); // no key looks so, and no header may hold it
+    setAsking(true);
+    try {
+      signIn({ owner: await whoseKey(key), key });
+      location.reload();
+    } catch (problem) {
+      setWrong(problem instanceof Problem && problem.status === 401 ? t.keyWrong : problem instanceof Problem && problem.status === 0 ? t.unreachable : problem instanceof Error ? problem.message : String(problem));
+      setAsking(false);
+    }
+  };
   return (
-    <main className="empty">
+    <main className="signin">
       <h1>{t.signIn}</h1>
-      <p><code>{t.signInText}</code></p>
+      <p className="soft">{t.signInText}</p>
+      <pre className="plain">everthread key create --owner NAME</pre>
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          keepKey(String(new FormData(event.currentTarget).get("key") ?? "").trim());
-          location.reload();
+          void enter(String(new FormData(event.currentTarget).get("key") ?? "").trim());
         }}
       >
         <label>
           {t.keyLabel}
-          <input name="key" type="password" autoComplete="off" required />
+          <input name="key" type="password" autoComplete="current-password" required autoFocus aria-invalid={wrong !== null} aria-describedby="key-wrong" onChange={() => setWrong(null)} />
         </label>
-        <p><button className="primary">{t.enter}</button></p>
+        <p id="key-wrong" className="bad" role="alert" style={{ margin: 0 }}>{wrong}</p>
+        <div className="row">
+          <button className="primary" disabled={isAsking}>{t.enter}</button>
+          {onCancel && <button type="button" onClick={onCancel}>{t.cancel}</button>}
+        </div>
       </form>
+      <p className="faint">{t.keyKept}</p>
     </main>
   );
 }

@@ -9,10 +9,14 @@ export function brief(value: number, language: string): string {
   return new Intl.NumberFormat(language, { notation: "compact", maximumFractionDigits: 1 }).format(value);
 }
 
-export function moment(value: string, language: string): string {
+/** A day and a time; the time alone for today, the year where it is another. */
+export function moment(value: string, language: string, now = new Date()): string {
   const date = new Date(value);
   if (Number.isNaN(date.getTime())) return "";
-  return new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" }).format(date);
+  const isToday = date.toDateString() === now.toDateString();
+  const year = date.getFullYear() === now.getFullYear() ? {} : ({ year: "numeric" } as const);
+  const day = isToday ? {} : ({ month: "short", day: "numeric", ...year } as const);
+  return new Intl.DateTimeFormat(language, { ...day, hour: "numeric", minute: "2-digit" }).format(date);
 }
 
 export function seconds(value: number, language: string): string {
@@ -43,4 +47,10 @@ export function firstLine(text: string, most = 80): string {
   const line = text.trim().split("\n", 1)[0] ?? "";
   const letters = [...line];
   return letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : line;
+}
+
+/** The day alone. */
+export function day(value: string, language: string): string {
+  const date = new Date(value);
+  return Number.isNaN(date.getTime()) ? "" : new Intl.DateTimeFormat(language, { dateStyle: "medium" }).format(date);
 }

@@ -65,6 +65,8 @@ export interface Gauge {
   readonly uncovered: number;
   readonly parts: readonly Part[];
   readonly isExact: boolean;
+  /** The model that the figures are for. */
+  readonly model: string | null;
   /** The messages that the model sees as they are. */
   readonly windowSeqs: ReadonlySet<number>;
 }

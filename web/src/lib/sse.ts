@@ -35,13 +35,15 @@ function parsed(block: string): ServerEvent | null {
   return data.length === 0 ? null : { id, event, data: data.join("\n") };
 }
 
-export async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerEvent> {
+/** `onPiece` hears of every piece, also of the comments that only say that the server is there. */
+export async function* eventsOf(body: ReadableStream<Uint8Array>, onPiece: () => void = () => undefined): AsyncGenerator<ServerEvent> {
   const cutter = new EventCutter();
   const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader();
   try {
     for (;;) {
       const { value, done } = await reader.read();
       if (done) return;
+      onPiece();
       yield* cutter.push(value);
     }
   } finally {

@@ -9,6 +9,8 @@ export interface LiveCall {
 }
 
 export interface Answer {
+  /** What was asked, for as long as the history does not have it; null where the history has it, as when it is answered again. */
+  readonly question: { readonly text: string; readonly files: readonly string[]; readonly at: string } | null;
   readonly turnId: string | null;
   readonly conversationId: string | null;
   readonly questionId: string | null;
@@ -19,12 +21,15 @@ export interface Answer {
   readonly text: string;
   readonly thinking: string;
   readonly calls: readonly LiveCall[];
-  readonly note: "compaction" | "recall" | null;
+  readonly isCompacted: boolean;
+  /** Earlier messages that were brought back for this question. */
+  readonly recalled: readonly number[];
   readonly state: "waiting" | "running" | "complete" | "failed" | "cancelled" | "interrupted";
   readonly error: { readonly code: string; readonly message: string; readonly retryable: boolean } | null;
 }
 
 export const NO_ANSWER: Answer = {
+  question: null,
   turnId: null,
   conversationId: null,
   questionId: null,
@@ -33,7 +38,8 @@ export const NO_ANSWER: Answer = {
   text: "",
   thinking: "",
   calls: [],
-  note: null,
+  isCompacted: false,
+  recalled: [],
   state: "waiting",
   error: null,
 };
@@ -43,7 +49,8 @@ export type TurnEvent = { readonly number: number } & (
   | { readonly kind: "token" | "thinking"; readonly text: string; readonly message_id: string }
   | { readonly kind: "tool_call"; readonly id: string; readonly name: string; readonly arguments: unknown }
   | { readonly kind: "tool_result"; readonly id: string; readonly ok: boolean; readonly text: string }
-  | { readonly kind: "compaction" | "recall" | "state" }
+  | { readonly kind: "compaction" | "state" }
+  | { readonly kind: "recall"; readonly seqs: readonly number[] }
   | { readonly kind: "done" | "snapshot"; readonly state: string; readonly text: string }
   | { readonly kind: "failed"; readonly code: string; readonly message: string; readonly retryable: boolean; readonly text: string }
 );
@@ -76,8 +83,9 @@ function change(answer: Answer, event: TurnEvent): Partial<Answer> {
     case "tool_result":
       return { calls: answer.calls.map((call) => (call.id === event.id ? { ...call, result: event.text, ok: event.ok } : call)) };
     case "compaction":
+      return { isCompacted: true };
     case "recall":
-      return { note: event.kind };
+      return { recalled: event.seqs ?? [] };
     case "done":
     case "snapshot": // the events are gone, after their days: how it ended is known
       return { state: event.state as Answer["state"], text: event.text || answer.text };

@@ -1,5 +1,11 @@
 /** How a conversation's questions are asked from this browser: which model answers, and what helps it. Storage may be closed to us. */
 
+
+import { useMemo, useSyncExternalStore } from "react";
+
+/** Under this name the draft and the choices of a conversation stand that is not there yet. */
+export const NEW = "new";
+
 export const SWITCHES = ["recall", "compaction", "memory", "retrieval"] as const;
 export const PREFERENCES = ["default", "vision", "code", "reasoning"] as const;
 export type Switch = (typeof SWITCHES)[number];
@@ -16,13 +22,29 @@ export interface Choices {
 }
 
 const name = (conversation: string): string => `everthread.choices.${conversation}`;
+const heard = new Set<() => void>();
+
+function kept(conversation: string): string | null {
+  try {
+    return localStorage.getItem(name(conversation));
+  } catch {
+    return null;
+  }
+}
 
 export function readChoices(conversation: string): Choices {
-  try {
-    return choicesFrom(localStorage.getItem(name(conversation)));
-  } catch {
-    return {};
-  }
+  return choicesFrom(kept(conversation));
+}
+
+/** The choices as they are, wherever on the page they are changed. */
+export function useChoices(conversation: string): Choices {
+  const found = useSyncExternalStore(listen, () => kept(conversation));
+  return useMemo(() => choicesFrom(found), [found]);
+}
+
+function listen(listener: () => void): () => void {
+  heard.add(listener);
+  return () => heard.delete(listener);
 }
 
 export function keepChoices(conversation: string, choices: Choices): void {
@@ -32,6 +54,7 @@ export function keepChoices(conversation: string, choices: Choices): void {
   } catch {
     // no storage here: the server's own ways are used
   }
+  for (const listener of [...heard]) listener();
 }
 
 /** Only what is known, whatever stands there. */

@@ -2,7 +2,7 @@
 
 export type Action =
   | "next" | "previous" | "search" | "history" | "model" | "earlier-sibling" | "later-sibling"
-  | "edit" | "regenerate" | "compact" | "help" | "palette" | "close";
+  | "edit" | "regenerate" | "newest" | "compact" | "help" | "palette" | "close";
 
 const SINGLE: Readonly<Record<string, Action>> = {
   j: "next",
@@ -13,6 +13,7 @@ const SINGLE: Readonly<Record<string, Action>> = {
   e: "edit",
   r: "regenerate",
   c: "compact",
+  G: "newest",
   "?": "help",
 };
 const AFTER_G: Readonly<Record<string, Action>> = { h: "history", m: "model" };

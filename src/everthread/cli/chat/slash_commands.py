@@ -11,6 +11,7 @@ from typing import Final
 from everthread.cli.chat.screen import Details
 from everthread.cli.chat.session import ChatSession
 from everthread.cli.output import format_bytes, format_time, one_line
+from everthread.compaction.fullness import measure
 from everthread.context import read_view
 from everthread.context.budget import Budget
 from everthread.context.message_format import calls_of
@@ -67,12 +68,13 @@ async def context(console: ChatConsole, _: str) -> str:
     chat_model = await session.agent.models.get(session.model, None)
     policy = await session.et.compaction_config.get(session.conversation)
     view = await read_view.read_view(session.et.store, Ref(session.owner, session.conversation.id), None, policy)
-    made = read_view.render(view, chat_model.budget)
+    report = measure(view, policy, chat_model.budget)
+    made = report.context
     rows = [f"  {part.kind:<10} {part.tokens:>8,} tokens" for part in made.parts]
     left_out = len(made.omitted)
     note = [f"  {left_out:,} messages or stretches are left out"] if left_out else []
-    count = "exact" if all(part.exact for part in made.parts) else "estimated"
-    full = f"{made.tokens:,} of {made.limit:,} tokens ({made.tokens / made.limit:.1%}, {count})"
+    count = "exact" if report.is_exact else "estimated"
+    full = f"{made.tokens:,} of {made.limit:,} tokens ({made.tokens / made.limit:.1%}, {count}, for {chat_model.name})"
     return "\n".join([f"{full}; compaction begins at {policy.threshold:.0%}", *rows, *note])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
+from typing import Literal
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
@@ -13,6 +14,7 @@ from everthread.conversation import Conversation
 from everthread.core.errors import MissingExtra
 from everthread.http.dependencies import CallerDep, EverthreadDep
 from everthread.http.errors import problem_responses
+from everthread.http.model_names import configured_models
 from everthread.http.responses import JsonResponse
 from everthread.http.v1.schemas import ConversationOut, conversation_out
 from everthread.instance import Everthread
@@ -28,15 +30,26 @@ class About(BaseModel):
 
     version: str
     owner: str
+    is_admin: bool = Field(description="Whether you may see and change what concerns all owners.")
+    via: Literal["local", "key", "token"] = Field(description="How the server knows you.")
     model: str | None = Field(description="The model that answers; null for the small one on the server's own machine.")
     is_toy_model: bool
+    models: list[str] = Field(description="The models that are set, the one that answers first.")
 
 
 @router.get("/about", response_model=About)
 async def about(request: Request, caller: CallerDep) -> Response:
     """The model that answers, and the owner you are."""
-    model = request.app.state.settings.model
-    body = {"version": version("everthread"), "owner": caller.owner, "model": model, "is_toy_model": model is None}
+    settings = request.app.state.settings
+    body = {
+        "version": version("everthread"),
+        "owner": caller.owner,
+        "is_admin": caller.is_admin,
+        "via": caller.via,
+        "model": settings.model,
+        "is_toy_model": settings.model is None,
+        "models": configured_models(settings),
+    }
     return JsonResponse(body)
 
 

@@ -20,11 +20,11 @@ from everthread.http.admission import Admission
 from everthread.http.dependencies import CallerDep, ConversationDep, EverthreadDep, RequestModel, TurnServiceDep
 from everthread.http.errors import PROBLEM_TYPES, HttpProblem, problem_responses
 from everthread.http.middleware import quote_id
+from everthread.http.model_names import check_model
 from everthread.http.responses import JsonResponse
 from everthread.http.sse import EventStreamResponse
 from everthread.http.turn_service import REQUEST_HASH, TurnService, id_from_key
 from everthread.http.v1.schemas import MessageOut, message_out
-from everthread.settings import Settings
 from everthread.turn.request import TurnOptions
 from everthread.turn.result import result_metadata
 
@@ -229,7 +229,7 @@ def _idempotency_key(request: Request) -> str | None:
 
 def _options(how: TurnSettings, request: Request, owner: str, files: list[str] | None = None) -> TurnOptions:
     key = _idempotency_key(request)
-    _check_model(how.model, request.app.state.settings)
+    check_model(how.model, request.app.state.settings)
     request_hash = sha256(f"{request.url.path}\x00{how.model_dump_json()}".encode()).hexdigest()
     agent_type = {} if how.agent_type is None else {"agent_type": how.agent_type}
     return TurnOptions(
@@ -246,15 +246,6 @@ def _options(how: TurnSettings, request: Request, owner: str, files: list[str] |
         metadata={} if key is None else {REQUEST_HASH: request_hash},
         **agent_type,  # type: ignore[arg-type]
     )
-
-
-def _check_model(name: str | None, settings: Settings) -> None:
-    """Callers may name a provider's model; only the settings may name a file of the server."""
-    configured = (settings.model, settings.model_vision, settings.model_code, settings.model_reasoning)
-    if name is None or name in configured or name == "scripted:echo":
-        return
-    if name.partition(":")[0].strip().lower() in ("gguf", "scripted", "local") or ":" not in name:
-        raise Invalid("must name a provider and its model, such as openai:gpt-5-mini", field="model")
 
 
 async def _has_turn(conversation: Conversation, id: str) -> bool:

@@ -5,27 +5,36 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from everthread.compaction.due import due_trigger
+from everthread.compaction.fullness import measure
 from everthread.context import read_view
 from everthread.context.assemble import Context
-from everthread.context.budget import Budget, output_reserve_of
+from everthread.context.budget import Budget, changed_budget
 from everthread.context.tokens import message_tokens
+from everthread.core.errors import MissingExtra
 from everthread.core.nouns import Ref
 from everthread.history.arguments import check_branch
-from everthread.http.dependencies import ConversationDep, EverthreadDep
+from everthread.http.dependencies import ConversationDep, EverthreadDep, TurnServiceDep
+from everthread.http.model_names import check_model
 from everthread.http.responses import JsonResponse
+from everthread.http.turn_service import TurnService
 from everthread.http.v1.messages import BranchParameter
+from everthread.models import AnsweringModel, answering_model
 
 router = APIRouter(tags=["context"], prefix="/conversations/{conversation_id}")
-_DEFAULT = Budget()
 
-Window = Annotated[int, Query(ge=1, le=100_000_000, description="The model's context window, in its tokens.")]
+ModelName = Annotated[
+    str | None, Query(max_length=300, description="The model that is to answer; by default the one that is set.")
+]
+Window = Annotated[
+    int | None,
+    Query(ge=1, le=100_000_000, description="A context window, in tokens; by default that of the model."),
+]
 Reserve = Annotated[int | None, Query(ge=0, le=100_000_000, description="Tokens kept free for the answer.")]
-Factor = Annotated[float, Query(ge=0.5, le=4.0, description="The model's tokens per token of our count.")]
+Factor = Annotated[float | None, Query(ge=0.5, le=4.0, description="The model's tokens per token of our count.")]
 
 
 class PartOut(BaseModel):
@@ -50,6 +59,8 @@ class OmittedOut(BaseModel):
 class Gauge(BaseModel):
     """How full a request would be, part by part."""
 
+    model: str | None = Field(description="The model that the figures are for; null where a window was given instead.")
+    exact: bool = Field(description="Whether the count is the model's own, not an estimate.")
     tokens: int
     limit: int = Field(description="The most tokens a request may have.")
     usage_percent: float
@@ -69,27 +80,42 @@ class Gauge(BaseModel):
 async def get_context(
     conversation: ConversationDep,
     et: EverthreadDep,
-    window: Window = _DEFAULT.window,
+    turns: TurnServiceDep,
+    request: Request,
+    model: ModelName = None,
+    window: Window = None,
     reserve: Reserve = None,
-    factor: Factor = _DEFAULT.factor,
+    factor: Factor = None,
     branch: BranchParameter = None,
     messages: Annotated[bool, Query(description="Whether to include the request itself.")] = False,
 ) -> Response:
-    """What a model would see now, and how full that is. Changes nothing."""
-    budget = Budget(window=window, output_reserve=output_reserve_of(window, reserve), factor=factor)
+    """What a model would see now, and how full that is, for the model that answers. Changes nothing."""
+    check_model(model, request.app.state.settings)
+    answering = await _answering(turns, model) if window is None else None
+    usual = Budget() if answering is None else answering.budget
+    budget = changed_budget(usual, window=window, output_reserve=reserve, factor=factor)
     policy = await et.compaction_config.get(conversation)
     ref = Ref(conversation.owner, conversation.id)
-    view = await read_view.read_view(et.store, ref, check_branch(branch), policy)
-    context = read_view.render(view, budget)
+    found = measure(await read_view.read_view(et.store, ref, check_branch(branch), policy), policy, budget)
     body = {
-        **context_out(context),
-        "mark_tokens": int(policy.threshold * context.limit),
-        "due": due_trigger(view, context, budget),
-        "uncovered": view.uncovered,
-        "window": window,
+        "model": answering and answering.name,
+        "exact": found.is_exact,
+        **context_out(found.context),
+        "mark_tokens": found.mark_tokens,
+        "due": found.due,
+        "uncovered": found.uncovered,
+        "window": budget.window,
         "output_reserve": budget.output_reserve,
     }
-    return JsonResponse({**body, **messages_out(context)} if messages else body)
+    return JsonResponse({**body, **messages_out(found.context)} if messages else body)
+
+
+async def _answering(turns: TurnService, model: str | None) -> AnsweringModel | None:
+    """None where no model can answer, since what a model needs is not installed."""
+    try:
+        return await answering_model(turns.agent.models, model)
+    except MissingExtra:
+        return None
 
 
 def messages_out(context: Context) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import asdict
+from datetime import datetime
 from functools import partial
 from typing import Annotated, Any
 
@@ -10,8 +12,10 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from everthread.conversation import Conversation
 from everthread.core.errors import Invalid
 from everthread.core.ids import MAX_ID_CHARACTERS
+from everthread.core.nouns import Hits, Message
 from everthread.http.dependencies import (
     MAX_SEARCH_CHARACTERS,
     CallerDep,
@@ -23,6 +27,7 @@ from everthread.http.dependencies import (
 )
 from everthread.http.responses import JsonResponse
 from everthread.http.v1.schemas import MessageOut, MessagePage, Receipts, message_out, receipt_out
+from everthread.instance import Everthread
 
 router = APIRouter(tags=["messages"], prefix="/conversations/{conversation_id}/messages")
 search_router = APIRouter(tags=["search"])
@@ -154,11 +159,15 @@ async def unpin_message(conversation: ConversationDep, message_id: PathId) -> Re
 
 
 class HitOut(BaseModel):
-    """A message that matches."""
+    """A message that matches: where it stands, who said it and when."""
 
     conversation_id: str
+    conversation_title: str | None
     seq: int
     id: str
+    role: str
+    name: str | None
+    said_at: datetime
     snippet: str
     score: float
 
@@ -195,10 +204,32 @@ async def search(
         show_secrets=show_secrets,
     )
     found = {
-        "items": [asdict(hit) for hit in hits],
+        "items": await _hits_out(et, caller.owner, hits),
         "truncated": hits.truncated,
         "by_meaning": hits.by_meaning,
         "why_words_alone": hits.why_words_alone,
         "is_behind": hits.is_behind,
     }
     return JsonResponse(found)
+
+
+async def _hits_out(et: Everthread, owner: str, hits: Hits) -> list[dict[str, Any]]:
+    """What was erased between the search and the look is left out."""
+    ids = {hit.conversation_id for hit in hits}
+    found = await asyncio.gather(*(et.conversations.get(id, owner) for id in ids), return_exceptions=True)
+    conversations = {one.id: one for one in found if isinstance(one, Conversation)}
+    known = [hit for hit in hits if hit.conversation_id in conversations]
+    said = await asyncio.gather(
+        *(conversations[hit.conversation_id].message(hit.id) for hit in known), return_exceptions=True
+    )
+    return [
+        {
+            **asdict(hit),
+            "conversation_title": conversations[hit.conversation_id].title,
+            "role": message.role,
+            "name": message.name,
+            "said_at": message.said_at or message.created_at,
+        }
+        for hit, message in zip(known, said, strict=True)
+        if isinstance(message, Message)
+    ]

@@ -1,46 +1,56 @@
-/** A compaction between the messages it summarises and those after them: opens to summary, originals and what was lost. */
+/** A compaction between the messages it summarizes and those after them: opens to summary, originals and what was lost. */
 
 import { useState } from "react";
 
 import { useDiff, useUndo } from "../../api/queries";
-import { count, seconds } from "../../lib/format";
+import { count, firstLine, seconds } from "../../lib/format";
 import type { Compaction } from "../../lib/model";
 import { useTexts } from "../../texts";
 import { Trouble, useToast } from "../Bits";
+import { Icon } from "../Icon";
 import { Said } from "../Said";
 import { marked } from "./marked";
 
-export function Band({ conversation, compaction }: { readonly conversation: string; readonly compaction: Compaction }) {
+interface Props {
+  readonly conversation: string;
+  readonly compaction: Compaction;
+  readonly onJump: (seq: number) => void;
+}
+
+export function Band({ conversation, compaction, onJump }: Props) {
   const { t, language } = useTexts();
   const [isOpen, setOpen] = useState(false);
   const toast = useToast();
   const undo = useUndo(conversation);
-  const title = t.band(count(compaction.lastSeq - compaction.firstSeq + 1, language), count(compaction.tokensBefore, language), count(compaction.tokensAfter, language));
-  const figures = [
-    `#${compaction.firstSeq}–${compaction.lastSeq}`,
-    compaction.trigger === "manual" ? t.manual : t.automatic,
-    t.level(compaction.level),
-    t.facts(compaction.factsKept, compaction.factsTotal),
-    seconds(compaction.seconds, language),
-  ];
+  const title = t.band(count(compaction.firstSeq, language), count(compaction.lastSeq, language));
+  const more = [compaction.trigger === "manual" ? t.manual : t.automatic, t.level(compaction.level), seconds(compaction.seconds, language)];
   return (
     <section className="band" data-compaction={compaction.id} aria-label={title}>
-      <button className="plain fold" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-        <strong>{title}</strong>
-        <span className="faint">{figures.join(" · ")}</span>
-      </button>
-      {isOpen && (
-        <>
-          <Sides conversation={conversation} compaction={compaction} />
-          <button onClick={() => undo.mutate(compaction.id, { onSuccess: () => toast({ text: t.undone }) })} disabled={undo.isPending}>{t.undoCompaction}</button>
-          {undo.isError && <Trouble problem={undo.error} />}
-        </>
-      )}
+      <div>
+        <div className="head">
+          <Icon name="layers" />
+          <strong>{title}</strong>
+          <span className="tag number">{t.fromTo(count(compaction.tokensBefore, language), count(compaction.tokensAfter, language))}</span>
+          <span className="tag">{t.facts(compaction.factsKept, compaction.factsTotal)}</span>
+          <button className="open" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>{isOpen ? t.close : t.openSummary}</button>
+        </div>
+        {!isOpen && <p className="faint" style={{ margin: 0 }}>{firstLine(compaction.summary.replace(/^#+ .*\n+/, "").replace(/[*#]/g, ""), 150)}</p>}
+        {isOpen && (
+          <>
+            <Sides conversation={conversation} compaction={compaction} onJump={onJump} />
+            <div className="row">
+              <button onClick={() => undo.mutate(compaction.id, { onSuccess: () => toast({ text: t.undone }) })} disabled={undo.isPending}>{t.undoCompaction}</button>
+              <span className="faint">{more.join(" · ")}</span>
+            </div>
+            {undo.isError && <Trouble problem={undo.error} />}
+          </>
+        )}
+      </div>
     </section>
   );
 }
 
-function Sides({ conversation, compaction }: { readonly conversation: string; readonly compaction: Compaction }) {
+function Sides({ conversation, compaction, onJump }: Props) {
   const { t } = useTexts();
   const diff = useDiff(conversation, compaction);
   const lost = diff.data?.lost ?? [];
@@ -60,7 +70,7 @@ function Sides({ conversation, compaction }: { readonly conversation: string; re
         )}
         {diff.data?.originals.map((original) => (
           <p key={original.seq} style={{ whiteSpace: "pre-wrap" }}>
-            <span className="faint">#{original.seq} {t.roles[original.role] ?? original.role} </span>
+            <button className="link" onClick={() => onJump(original.seq)}>#{original.seq}</button> <span className="faint">{t.roles[original.role] ?? original.role} </span>
             {original.text === "" && <span className="faint">{t.noWords}</span>}
             {marked(original.text, lost).map((piece, at) => (piece.isMarked ? <mark key={at}>{piece.text}</mark> : piece.text))}
           </p>

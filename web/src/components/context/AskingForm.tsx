@@ -1,26 +1,17 @@
-/** Which model answers here, and what helps it: sent with each question from this browser. */
+/** What kind of model answers here, and what helps it: sent with each question from this browser. Which model, the composer says. */
 
-import { useState } from "react";
-
-import { useAbout } from "../../api/queries";
-import { keepChoices, PREFERENCES, readChoices, SWITCHES, type Choices } from "../../state/choices";
+import { keepChoices, PREFERENCES, SWITCHES, useChoices, type Choices } from "../../state/choices";
 import { useTexts } from "../../texts";
 
 export function AskingForm({ conversation }: { readonly conversation: string }) {
   const { t } = useTexts();
-  const about = useAbout();
-  const [choices, setChoices] = useState(() => readChoices(conversation));
+  const choices = useChoices(conversation);
   const change = (changed: { [Name in keyof Choices]?: Choices[Name] | undefined }) => {
     const next = Object.fromEntries(Object.entries({ ...choices, ...changed }).filter(([, value]) => value !== undefined && value !== "" && value !== "default"));
-    setChoices(next);
     keepChoices(conversation, next);
   };
   return (
     <form className="settings" onSubmit={(event) => event.preventDefault()}>
-      <label>
-        <span className="faint">{t.model}</span>
-        <input value={choices.model ?? ""} placeholder={about.data?.model ?? t.localModel} onChange={(event) => change({ model: event.target.value })} />
-      </label>
       <label>
         <span className="faint">{t.preference}</span>
         <select value={choices.model_pref ?? "default"} onChange={(event) => change({ model_pref: PREFERENCES.find((one) => one === event.target.value) })}>

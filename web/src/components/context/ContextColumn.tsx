@@ -3,7 +3,7 @@
 import { useMemo, useRef, type ReactNode } from "react";
 
 import { downloadFile } from "../../api/actions";
-import { useCompact, useCompactions, useFiles, useForget, useGauge, useMemories, usePolicy, useTodos, useTurns, useUpload } from "../../api/queries";
+import { useCompact, useCompactionPlan, useCompactions, useFiles, useForget, useGauge, useMemories, usePolicy, useRecalled, useTodos, useTurns, useUpload, type Todo } from "../../api/queries";
 import { beside } from "../../lib/costs";
 import { bytes, count, moment } from "../../lib/format";
 import { useTexts } from "../../texts";
@@ -20,30 +20,44 @@ interface Props {
 
 export function ContextColumn({ conversation, onJump }: Props) {
   const { t } = useTexts();
+  const recalled = useRecalled(conversation);
+  const todos = useTodos(conversation);
   return (
     <>
       <Card title={t.context}>
         <Fullness conversation={conversation} />
       </Card>
-      <Card title={t.perTurn}>
-        <PerTurn conversation={conversation} />
-      </Card>
+      {recalled.size > 0 && (
+        <Card title={t.recalledFor}>
+          <p className="row tight">
+            {[...recalled].sort((one, other) => one - other).map((seq) => <button key={seq} className="link number" onClick={() => onJump(seq)}>#{seq}</button>)}
+          </p>
+        </Card>
+      )}
       <Card title={t.timeline}>
         <Timeline conversation={conversation} onJump={onJump} />
       </Card>
-      <Card title={t.todos}>
-        <Todos conversation={conversation} />
+      <Card title={t.perTurn}>
+        <PerTurn conversation={conversation} />
       </Card>
+      {todos.data !== undefined && todos.data.length > 0 && (
+        <Card title={t.todos}>
+          <Todos todos={todos.data} />
+        </Card>
+      )}
       <Card title={t.memories}>
         <Memories conversation={conversation} onJump={onJump} />
       </Card>
       <Card title={t.files}>
         <Files conversation={conversation} />
       </Card>
-      <Card title={t.settings}>
-        <AskingForm key={`asking-${conversation}`} conversation={conversation} />
-        <PolicyForm key={conversation} conversation={conversation} />
-      </Card>
+      <section className="card" aria-label={t.settings}>
+        <details className="card-fold" open={window.innerWidth > 900}>
+          <summary><h2>{t.settings}</h2></summary>
+          <AskingForm key={`asking-${conversation}`} conversation={conversation} />
+          <PolicyForm key={conversation} conversation={conversation} />
+        </details>
+      </section>
     </>
   );
 }
@@ -63,12 +77,18 @@ function Fullness({ conversation }: { readonly conversation: string }) {
   const gauge = useGauge(conversation);
   const policy = usePolicy(conversation);
   const compact = useCompact(conversation);
-  const run = () => compact.mutate(undefined, { onSuccess: (isDone) => !isDone && toast({ text: t.nothingToCompact }) });
+  const plan = useCompactionPlan(conversation);
+  const run = () => compact.mutate(undefined, { onSuccess: (isDone) => toast({ text: isDone ? t.compacted : t.nothingToCompact }) });
+  const tryOut = () => plan.mutate(undefined, { onSuccess: (planned) => toast({ text: planned === 0 ? t.nothingToCompact : t.wouldCompact(planned) }) });
   return (
     <>
       {gauge.data && <Gauge figures={gauge.data} mostMessages={policy.data?.max_message_history ?? null} />}
       {gauge.isError && <Trouble problem={gauge.error} onRetry={() => void gauge.refetch()} />}
-      <button onClick={run} disabled={compact.isPending}>{t.compactNow}</button>
+      <div className="row">
+        <button onClick={run} disabled={compact.isPending}>{t.compactNow}</button>
+        <button className="plain" onClick={tryOut} disabled={plan.isPending}>{t.compactTry}</button>
+      </div>
+      {plan.isError && <Trouble problem={plan.error} />}
       {compact.isError && <Trouble problem={compact.error} />}
     </>
   );
@@ -95,9 +115,9 @@ function Timeline({ conversation, onJump }: Props) {
       {all.map((one) => (
         <li key={one.id} data-live={one.isLive}>
           <div className="row">
-            <button className="link" onClick={() => onJump(one.firstSeq)}>#{one.firstSeq}–{one.lastSeq}</button>
+            <button className="link number spans" onClick={() => onJump(one.firstSeq)}>#{one.firstSeq}–{one.lastSeq}</button>
             <span className="grow" />
-            <span>{count(one.tokensBefore, language)} → {count(one.tokensAfter, language)}</span>
+            <span className="number">{count(one.tokensBefore, language)} → {count(one.tokensAfter, language)}</span>
           </div>
           <div className="saved" aria-hidden="true"><i style={{ width: `${Math.min(100, (100 * one.tokensAfter) / Math.max(1, one.tokensBefore))}%` }} /></div>
           <span className="faint">
@@ -111,13 +131,11 @@ function Timeline({ conversation, onJump }: Props) {
 
 const TODO_SIGNS = { pending: "☐", in_progress: "◐", completed: "☑" } as const;
 
-function Todos({ conversation }: { readonly conversation: string }) {
+function Todos({ todos }: { readonly todos: readonly Todo[] }) {
   const { t } = useTexts();
-  const todos = useTodos(conversation);
-  if (!todos.data?.length) return <p className="faint">{t.noTodos}</p>;
   return (
     <ol className="list">
-      {todos.data.map((todo, index) => (
+      {todos.map((todo, index) => (
         <li key={index} className="todo" data-status={todo.status}>
           <span role="img" aria-label={t.todoStates[todo.status]}>{TODO_SIGNS[todo.status]}</span> <span>{todo.content}</span>
         </li>

@@ -12,6 +12,8 @@ interface Props {
   readonly whole: readonly number[];
 }
 
+const HEIGHT = 150;
+
 export function TokensPlot({ sent, whole }: Props) {
   const { t, language } = useTexts();
   const place = useRef<HTMLDivElement>(null);
@@ -24,7 +26,7 @@ export function TokensPlot({ sent, whole }: Props) {
     const plot = new uPlot(
       {
         width: place.current.clientWidth,
-        height: 150,
+        height: HEIGHT,
         scales: { x: { time: false }, y: { range: (_, __, most) => [0, most * 1.1 || 1] } },
         axes: [
           { ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] },
@@ -40,7 +42,14 @@ export function TokensPlot({ sent, whole }: Props) {
       [sent.map((_, index) => index + 1), [...sent], [...whole]],
       place.current,
     );
-    return () => plot.destroy();
+    // drawn while its column was hidden, as on a phone, it has no width yet
+    const box = place.current;
+    const watcher = new ResizeObserver(() => box.clientWidth > 0 && box.clientWidth !== plot.width && plot.setSize({ width: box.clientWidth, height: HEIGHT }));
+    watcher.observe(box);
+    return () => {
+      watcher.disconnect();
+      plot.destroy();
+    };
   }, [sent, whole, t, language]);
   return <div ref={place} className="plot" role="img" aria-label={t.plotLabel(brief(sent.at(-1) ?? 0, language), brief(whole.at(-1) ?? 0, language))} />;
 }

@@ -1,96 +1,118 @@
-/** The left column: all conversations, subagents under their parent, and the search over everything said. */
+/** The left column: all conversations by day, subagents under their parent, and the search over everything said. */
 
-import { useRef, useState } from "react";
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { useEffect, useMemo, useRef, useState } from "react";
 
 import { useConversations, useImport } from "../../api/queries";
-import { firstLine } from "../../lib/format";
-import { underParents, type Nested } from "../../lib/tree";
+import { linesOf, type Day, type Line, type Listed } from "../../lib/conversations";
+import { brief, firstLine } from "../../lib/format";
 import { useTexts } from "../../texts";
 import { Trouble, useToast } from "../Bits";
-import { IconButton } from "../Icon";
+import { Icon } from "../Icon";
 import { SearchBox } from "./SearchBox";
 
 interface Props {
   readonly current: string | null;
   readonly running: string | null;
   readonly onOpen: (conversation: string, at?: number) => void;
-  readonly onNew: () => void;
   readonly searchRef: React.RefObject<HTMLInputElement | null>;
 }
 
-export function Conversations({ current, running, onOpen, onNew, searchRef }: Props) {
+const LINE_PIXELS = 34;
+const HEADING_PIXELS = 36;
+/** So near the end more are asked for. */
+const NEAR_LINES = 20;
+
+export function Conversations({ current, running, onOpen, searchRef }: Props) {
   const { t } = useTexts();
   const list = useConversations();
-  const all = list.data?.pages.flatMap((page) => page.items) ?? [];
+  const [isSearching, setSearching] = useState(false);
+  const all = useMemo(() => list.data?.pages.flatMap((page) => page.items) ?? [], [list.data]);
   return (
     <>
-      <div className="row">
-        <h2 className="grow" style={{ margin: 0 }}>{t.conversations}</h2>
-        <IconButton icon="plus" label={t.newConversation} onClick={onNew} />
-      </div>
-      <SearchBox inputRef={searchRef} onOpen={onOpen} />
+      <SearchBox inputRef={searchRef} current={current} onOpen={onOpen} onSearching={setSearching} />
       {list.isError && <Trouble problem={list.error} onRetry={() => void list.refetch()} />}
-      {list.data && all.length === 0 && <p className="faint">{t.noConversations}</p>}
-      <Branch nodes={underParents(all)} current={current} running={running} onOpen={onOpen} />
-      {list.hasNextPage && <button onClick={() => void list.fetchNextPage()}>{t.loadMore}</button>}
-      <ImportButton onOpen={onOpen} />
+      {!isSearching && list.data && all.length === 0 && <p className="faint grow">{t.noConversations}</p>}
+      {!isSearching && all.length > 0 && (
+        <Lines
+          all={all}
+          current={current}
+          running={running}
+          onOpen={onOpen}
+          onEnd={() => list.hasNextPage && !list.isFetching && void list.fetchNextPage()}
+        />
+      )}
     </>
   );
 }
 
-interface BranchProps extends Pick<Props, "current" | "running" | "onOpen"> {
-  readonly nodes: readonly Nested[];
+interface LinesProps extends Omit<Props, "searchRef"> {
+  readonly all: readonly Listed[];
+  readonly onEnd: () => void;
 }
 
-function Branch({ nodes, ...rest }: BranchProps) {
+/** Drawn as far as they are in sight: there may be thousands. */
+function Lines({ all, current, running, onOpen, onEnd }: LinesProps) {
+  const lines = useMemo(() => linesOf(all, new Date()), [all]);
+  const box = useRef<HTMLElement>(null);
   const { t } = useTexts();
-  if (nodes.length === 0) return null;
+  const virtual = useVirtualizer({
+    count: lines.length,
+    getScrollElement: () => box.current,
+    estimateSize: (index) => (lines[index]?.kind === "heading" ? HEADING_PIXELS : LINE_PIXELS),
+    getItemKey: (index) => lines[index]?.key ?? index,
+    overscan: 8,
+  });
+  const last = virtual.getVirtualItems().at(-1)?.index ?? 0;
+  useEffect(() => {
+    if (last > lines.length - NEAR_LINES) onEnd();
+  }, [last, lines.length, onEnd]);
   return (
-    <ul className="conversations">
-      {nodes.map(({ conversation, children }) => (
-        <li key={conversation.id}>
-          <button className="conversation" aria-current={rest.current === conversation.id} onClick={() => rest.onOpen(conversation.id)}>
-            <span className="title">{firstLine(conversation.title ?? "") || t.untitled}</span>
-            {rest.running === conversation.id && <span className="dot" role="img" aria-label={t.running} />}
-            <span className="faint" title={t.messages(String(conversation.count))}>{conversation.count}</span>
-          </button>
-          <Branch nodes={children} {...rest} />
-        </li>
-      ))}
-    </ul>
+    <nav className="conversations" ref={box} aria-label={t.conversations}>
+      <ul style={{ height: virtual.getTotalSize() }}>
+        {virtual.getVirtualItems().map((item) => (
+          <li key={item.key} data-index={item.index} ref={virtual.measureElement} style={{ position: "absolute", top: 0, left: 0, right: 0, transform: `translateY(${item.start}px)` }}>
+            <OneLine line={lines[item.index]!} current={current} running={running} onOpen={onOpen} />
+          </li>
+        ))}
+      </ul>
+    </nav>
   );
 }
 
-function ImportButton({ onOpen }: { readonly onOpen: (conversation: string) => void }) {
+function OneLine({ line, current, running, onOpen }: { readonly line: Line } & Omit<Props, "searchRef">) {
+  const { t, language } = useTexts();
+  if (line.kind === "heading") return <h2 className="group">{dayName(line.day, t.days, language)}</h2>;
+  const { conversation, depth } = line;
+  const title = firstLine(conversation.title ?? "") || t.untitled;
+  return (
+    <button className="conversation" data-depth={Math.min(2, depth)} aria-current={current === conversation.id} title={title} onClick={() => onOpen(conversation.id)}>
+      {depth > 0 && <Icon name="tool" />}
+      <span className="title">{title}</span>
+      {running === conversation.id && <span className="dot" role="img" aria-label={t.running} />}
+      {conversation.isOffRecord && <span className="tag">{t.offRecordTag}</span>}
+      <span className="faint number" title={t.messages(String(conversation.count))}>{brief(conversation.count, language)}</span>
+    </button>
+  );
+}
+
+function dayName(day: Day, names: Readonly<Record<"pinned" | "today" | "yesterday" | "week", string>>, language: string): string {
+  if (typeof day === "string") return names[day];
+  const [year, month] = day.month.split("-").map(Number);
+  const isThisYear = year === new Date().getFullYear();
+  return new Intl.DateTimeFormat(language, { month: "long", ...(isThisYear ? {} : { year: "numeric" }) }).format(new Date(year!, month! - 1, 1));
+}
+
+export function useImporting(onOpen: (conversation: string) => void, onProblem: (problem: unknown) => void) {
   const { t } = useTexts();
   const toast = useToast();
-  const input = useRef<HTMLInputElement>(null);
-  const [problem, setProblem] = useState<unknown>(null);
   const bring = useImport();
-  const take = async (file: File) => {
-    try {
-      const ids = await bring.mutateAsync(file);
-      setProblem(null);
-      toast({ text: t.imported(ids.length) });
-      if (ids[0] !== undefined) onOpen(ids[0]);
-    } catch (refused) {
-      setProblem(refused);
-    }
-  };
-  return (
-    <>
-      <button className="plain" disabled={bring.isPending} onClick={() => input.current?.click()}>⇪ {t.import}</button>
-      <input
-        ref={input}
-        type="file"
-        hidden
-        onChange={(event) => {
-          const file = event.target.files?.[0];
-          if (file) void take(file);
-          event.target.value = "";
-        }}
-      />
-      {problem !== null && <Trouble problem={problem} />}
-    </>
-  );
+  return (file: File) =>
+    bring.mutate(file, {
+      onSuccess: (ids) => {
+        toast({ text: t.imported(ids.length) });
+        if (ids[0] !== undefined) onOpen(ids[0]);
+      },
+      onError: onProblem,
+    });
 }

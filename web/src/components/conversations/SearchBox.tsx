@@ -1,42 +1,73 @@
-/** Search over everything said, by words and, if asked, by meaning; a hit opens its message. */
+/** Search in everything said or in this conversation, by words and, if asked, by meaning; a hit opens its message. */
 
 import { useEffect, useState } from "react";
 
 import { useSearch } from "../../api/queries";
+import { firstLine, moment } from "../../lib/format";
 import { useTexts } from "../../texts";
-import { emphasised } from "../compaction/marked";
 import { Trouble } from "../Bits";
+import { emphasised } from "../compaction/marked";
+import { whoSays } from "../history/MessageRow";
+import { Icon } from "../Icon";
 
 interface Props {
   readonly inputRef: React.RefObject<HTMLInputElement | null>;
+  readonly current: string | null;
   readonly onOpen: (conversation: string, at: number) => void;
+  readonly onSearching: (isSearching: boolean) => void;
 }
 
-export function SearchBox({ inputRef, onOpen }: Props) {
-  const { t } = useTexts();
+export function SearchBox({ inputRef, current, onOpen, onSearching }: Props) {
+  const { t, language } = useTexts();
   const [typed, setTyped] = useState("");
   const [isByMeaning, setByMeaning] = useState(false);
+  const [isHere, setHere] = useState(false);
   const asked = useSettled(typed.trim(), 250);
-  const found = useSearch(asked, isByMeaning);
+  const found = useSearch(asked, isByMeaning, isHere ? current : null);
+  const isSearching = asked !== "";
+  useEffect(() => onSearching(isSearching), [isSearching, onSearching]);
   return (
-    <search>
+    <search style={isSearching ? { display: "contents" } : {}}>
       <div className="search">
-        <input ref={inputRef} type="search" placeholder={t.searchAll} aria-label={t.searchAll} value={typed} onChange={(event) => setTyped(event.target.value)} />
-        <label className="check faint">
-          <input type="checkbox" checked={isByMeaning} onChange={(event) => setByMeaning(event.target.checked)} />
-          {t.byMeaning}
-        </label>
+        <div className="field">
+          <Icon name="search" />
+          <input
+            ref={inputRef}
+            type="search"
+            placeholder={t.searchAll}
+            aria-label={t.searchAll}
+            value={typed}
+            onChange={(event) => setTyped(event.target.value)}
+            onKeyDown={(event) => event.key === "Escape" && setTyped("")}
+          />
+        </div>
+        {typed !== "" && (
+          <div className="row">
+            <label className="check faint">
+              <input type="checkbox" checked={isByMeaning} onChange={(event) => setByMeaning(event.target.checked)} />
+              {t.byMeaning}
+            </label>
+            {current !== null && (
+              <label className="check faint">
+                <input type="checkbox" checked={isHere} onChange={(event) => setHere(event.target.checked)} />
+                {t.onlyThisConversation}
+              </label>
+            )}
+          </div>
+        )}
       </div>
-      {asked !== "" && (
-        <div aria-live="polite">
+      {isSearching && (
+        <div className="conversations" aria-live="polite" role="region" aria-label={t.searchResults} tabIndex={0}>
           {found.isError && <Trouble problem={found.error} />}
-          {found.data && <p className="faint">{found.data.length === 0 ? t.noHits : t.hits(found.data.length)}</p>}
-          <ul className="list">
-            {found.data?.map((hit) => (
+          {found.data && <p className="faint">{found.data.hits.length === 0 ? t.noHits : t.hits(found.data.hits.length)}</p>}
+          {isByMeaning && found.data?.whyWordsAlone && <p className="notice" role="status">{t.wordsAlone} {found.data.whyWordsAlone}</p>}
+          <ul>
+            {found.data?.hits.map((hit) => (
               <li key={`${hit.conversationId}/${hit.seq}`}>
                 <button className="conversation hit" onClick={() => onOpen(hit.conversationId, hit.seq)}>
+                  <span className="where"><b>{firstLine(hit.title ?? "") || t.untitled}</b></span>
                   <span className="snippet">{emphasised(hit.snippet).map((piece, at) => (piece.isMarked ? <mark key={at}>{piece.text}</mark> : piece.text))}</span>
-                  <span className="faint">#{hit.seq}</span>
+                  <span className="faint number">{whoSays(hit, t)} · {moment(hit.saidAt, language)} · #{hit.seq}</span>
                 </button>
               </li>
             ))}

@@ -4,25 +4,32 @@ import * as Menu from "@radix-ui/react-dropdown-menu";
 import { useState } from "react";
 
 import { download, type Wanted } from "../../api/actions";
+import type { Listed } from "../../lib/conversations";
+import { count, day } from "../../lib/format";
 import { useTexts } from "../../texts";
 import { Icon, IconButton } from "../Icon";
 
 interface Props {
-  readonly conversation: string;
-  readonly title: string;
+  readonly conversation: Listed | null;
+  readonly id: string;
   readonly view: "history" | "model";
+  readonly isContextShown: boolean;
   readonly onView: (view: "history" | "model") => void;
+  readonly onContext: () => void;
   /** To a message; to the newest with null. */
   readonly onJump: (seq: number | null) => void;
   readonly onRename: (title: string) => void;
+  readonly onPin: () => void;
   readonly onRemove: () => void;
+  readonly onErase: () => void;
   readonly onProblem: (problem: unknown) => void;
 }
 
 const FORMATS = ["md", "html", "pdf", "json", "archive"] as const;
 
 export function TitleBar(props: Props) {
-  const { t } = useTexts();
+  const { t, language } = useTexts();
+  const { conversation } = props;
   const [isNaming, setNaming] = useState(false);
   return (
     <header className="top">
@@ -35,38 +42,45 @@ export function TitleBar(props: Props) {
             setNaming(false);
           }}
         >
-          <input name="title" autoFocus defaultValue={props.title} aria-label={t.rename} maxLength={200} onBlur={() => setNaming(false)} />
+          <input name="title" autoFocus defaultValue={conversation?.title ?? ""} aria-label={t.rename} maxLength={200} onBlur={() => setNaming(false)} />
         </form>
       ) : (
-        <h1 className="grow" onDoubleClick={() => setNaming(true)}>{props.title || t.untitled}</h1>
-      )}
-      {props.view === "history" && (
-        <div className="jumps">
-          <IconButton icon="up" label={t.toFirst} onClick={() => props.onJump(1)} />
-          <IconButton icon="down" label={t.toNewest} onClick={() => props.onJump(null)} />
+        <div className="named">
+          <h1 onDoubleClick={() => setNaming(true)} title={conversation?.title ?? ""}>{conversation?.title || t.untitled}</h1>
+          {conversation !== null && (
+            <p className="faint number">
+              {t.messages(count(conversation.count, language))} · {t.since(day(conversation.createdAt, language))}
+              {conversation.isDeleted && ` · ${t.deleted}`}
+              {conversation.isOffRecord && ` · ${t.offRecordTag}`}
+            </p>
+          )}
         </div>
       )}
       <div className="switch" role="tablist" aria-label={t.history}>
         {(["history", "model"] as const).map((view) => (
-          <button key={view} role="tab" aria-selected={props.view === view} onClick={() => props.onView(view)}>
-            {view === "history" ? t.history : t.modelView}
+          <button key={view} role="tab" aria-label={view === "history" ? t.history : t.modelView} aria-selected={props.view === view} onClick={() => props.onView(view)}>
+            {view === "history" ? t.history : <><span className="wide-only">{t.modelView}</span><span className="narrow-only" aria-hidden="true">{t.modelViewBrief}</span></>}
           </button>
         ))}
       </div>
+      <span className="row tight whole wide-only"><IconButton icon="context" label={props.isContextShown ? t.hideContext : t.showContext} onClick={props.onContext} /></span>
       <More {...props} onNaming={() => setNaming(true)} />
     </header>
   );
 }
 
-function More({ conversation, onNaming, onRemove, onProblem }: Props & { readonly onNaming: () => void }) {
+function More({ id, conversation, onNaming, onPin, onJump, onRemove, onErase, onProblem }: Props & { readonly onNaming: () => void }) {
   const { t } = useTexts();
   const [wanted, setWanted] = useState<Wanted>({ thinking: true, tools: true });
   return (
     <Menu.Root>
-      <Menu.Trigger aria-label={t.more} title={t.more}><Icon name="more" /></Menu.Trigger>
+      <Menu.Trigger className="plain" aria-label={t.more} title={t.more}><Icon name="more" /></Menu.Trigger>
       <Menu.Portal>
         <Menu.Content className="menu" align="end" sideOffset={4}>
-          <Menu.Item onSelect={() => setTimeout(onNaming)}>{t.rename}</Menu.Item>
+          <Menu.Item onSelect={() => setTimeout(onNaming)}><Icon name="edit" />{t.rename}</Menu.Item>
+          <Menu.Item onSelect={onPin}><Icon name="pin" />{conversation?.isPinned ? t.unpinConversation : t.pinConversation}</Menu.Item>
+          <Menu.Item onSelect={() => onJump(1)}><Icon name="up" />{t.toFirst}</Menu.Item>
+          <Menu.Item onSelect={() => onJump(null)}><Icon name="down" />{t.toNewest}</Menu.Item>
           <Menu.Separator className="line" />
           <Menu.Label className="faint">{t.export}</Menu.Label>
           {(["thinking", "tools"] as const).map((part) => (
@@ -80,12 +94,13 @@ function More({ conversation, onNaming, onRemove, onProblem }: Props & { readonl
             </Menu.CheckboxItem>
           ))}
           {FORMATS.map((format) => (
-            <Menu.Item key={format} onSelect={() => void download(conversation, format, wanted).catch(onProblem)}>
+            <Menu.Item key={format} onSelect={() => void download(id, format, wanted).catch(onProblem)}>
               {t.exportAs(t.formats[format])}
             </Menu.Item>
           ))}
           <Menu.Separator className="line" />
-          <Menu.Item className="bad" onSelect={onRemove}>{t.remove}</Menu.Item>
+          <Menu.Item onSelect={onRemove}><Icon name="remove" />{t.remove}</Menu.Item>
+          <Menu.Item className="bad" onSelect={onErase}><Icon name="close" />{t.erase} …</Menu.Item>
         </Menu.Content>
       </Menu.Portal>
     </Menu.Root>

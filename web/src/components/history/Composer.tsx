@@ -1,25 +1,41 @@
-/** Where one writes: sends, stops, keeps the draft, completes @names and /commands, takes dropped files. */
+/** Where one writes: sends, stops, keeps the draft, completes @names and /commands, takes files, and says who answers. */
 
 import { useEffect, useMemo, useRef, useState } from "react";
 
 import { COMMANDS, completed, parseCommand, wordAt, type Typed } from "../../lib/commands";
+import { bytes } from "../../lib/format";
+import type { Attached } from "../../lib/uploads";
 import { keepDraft, readDraft } from "../../state/drafts";
 import { useTexts } from "../../texts";
-import { IconButton } from "../Icon";
+import { Icon, IconButton } from "../Icon";
+import { ModelPicker } from "./ModelPicker";
+
+/** A file that goes with the next message. */
+export interface Chip {
+  readonly key: string;
+  readonly name: string;
+  readonly size: number;
+  readonly state: "uploading" | "ready" | "failed";
+  readonly attached: Attached | null;
+  /** An address of the picture, where it is one. */
+  readonly picture: string | null;
+}
 
 interface Props {
   /** Whose draft it is; "new" before there is a conversation. */
   readonly draft: string;
   readonly isRunning: boolean;
   readonly names: readonly string[];
+  readonly chips: readonly Chip[];
   readonly onSend: (text: string) => void;
   readonly onCommand: (typed: Typed) => void;
   readonly onStop: () => void;
   readonly onFiles: (files: readonly File[]) => void;
+  readonly onDrop: (chip: string) => void;
 }
 
 export function Composer(props: Props) {
-  const { t } = useTexts();
+  const { t, language } = useTexts();
   const [text, setText] = useState(() => readDraft(props.draft));
   const [cursor, setCursor] = useState(0);
   const [chosen, setChosen] = useState(0);
@@ -39,10 +55,12 @@ export function Composer(props: Props) {
     setCursor(next.cursor);
     area.current?.focus();
   };
+  const isUploading = props.chips.some((chip) => chip.state === "uploading");
+  const canSend = (text.trim() !== "" || props.chips.some((chip) => chip.state === "ready")) && !isUploading;
   const send = () => {
     const typed = parseCommand(text);
     if (typed !== null) props.onCommand(typed);
-    else if (text.trim() === "" || props.isRunning) return;
+    else if (!canSend || props.isRunning) return;
     else props.onSend(text);
     change("");
   };
@@ -91,7 +109,38 @@ export function Composer(props: Props) {
         </ul>
       )}
       <div className="writing">
-        <IconButton icon="clip" label={t.upload} onClick={() => files.current?.click()} />
+        {props.chips.length > 0 && (
+          <div className="chips" role="list" aria-label={t.attachments}>
+            {props.chips.map((chip) => (
+              <span key={chip.key} className="chip" role="listitem" data-state={chip.state}>
+                {chip.picture === null ? <Icon name="file" /> : <img src={chip.picture} alt="" />}
+                <span>{chip.name}</span>
+                <small className="faint">{chip.state === "uploading" ? t.uploading : chip.state === "failed" ? t.uploadFailed : bytes(chip.size, language)}</small>
+                <IconButton icon="close" label={t.dropFile(chip.name)} onClick={() => props.onDrop(chip.key)} />
+              </span>
+            ))}
+          </div>
+        )}
+        <textarea
+          ref={area}
+          rows={1}
+          value={text}
+          placeholder={isOver ? t.dropHere : t.write}
+          aria-label={t.write}
+          onChange={(event) => {
+            change(event.target.value);
+            setCursor(event.target.selectionStart);
+            setChosen(0);
+          }}
+          onSelect={(event) => setCursor(event.currentTarget.selectionStart)}
+          onKeyDown={onKeyDown}
+          onPaste={(event) => {
+            const pasted = [...event.clipboardData.files];
+            if (pasted.length === 0) return;
+            event.preventDefault();
+            props.onFiles(pasted);
+          }}
+        />
         <input
           ref={files}
           type="file"
@@ -103,28 +152,18 @@ export function Composer(props: Props) {
             event.target.value = "";
           }}
         />
-        <textarea
-          ref={area}
-          className="grow"
-          rows={Math.min(8, text.split("\n").length)}
-          value={text}
-          placeholder={t.write}
-          aria-label={t.write}
-          onChange={(event) => {
-            change(event.target.value);
-            setCursor(event.target.selectionStart);
-            setChosen(0);
-          }}
-          onSelect={(event) => setCursor(event.currentTarget.selectionStart)}
-          onKeyDown={onKeyDown}
-        />
-        {props.isRunning ? (
-          <button type="button" onClick={props.onStop}>{t.stop}</button>
-        ) : (
-          <button className="primary" disabled={text.trim() === ""}>{t.send}</button>
-        )}
+        <div className="row">
+          <IconButton icon="clip" label={t.upload} onClick={() => files.current?.click()} />
+          <ModelPicker key={props.draft} conversation={props.draft} />
+          <span className="grow" />
+          {props.isRunning ? (
+            <button type="button" onClick={props.onStop}><span className="row tight whole"><Icon name="stop" />{t.stop}</span></button>
+          ) : (
+            <button className="primary" disabled={!canSend}><span className="row tight whole"><Icon name="send" />{t.send}</span></button>
+          )}
+        </div>
       </div>
-      <p className="faint keys">{isOver ? t.dropHere : t.composerHint}</p>
+      <p className="faint keys">{t.composerHint}</p>
     </form>
   );
 }

@@ -2,21 +2,28 @@
 
 import { useState, type ReactNode } from "react";
 
+import { Icon, type IconName } from "../Icon";
+
 interface Props {
+  readonly icon: IconName;
   readonly label: string;
   /** What is inside, in a few words. */
   readonly hint?: string;
+  /** How it went. */
+  readonly state?: ReactNode;
   readonly children: ReactNode;
 }
 
-export function Folded({ label, hint, children }: Props) {
+export function Folded({ icon, label, hint, state, children }: Props) {
   const [isOpen, setOpen] = useState(false);
   return (
-    <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details className="fold" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
-        {label} {hint && <span className="hint">{hint}</span>}
+        <Icon name={icon} />
+        <b>{label}</b> {hint && <span className="hint">{hint}</span>}
+        {state && <span className="state">{state}</span>}
       </summary>
-      {isOpen && children}
+      {isOpen && <div>{children}</div>}
     </details>
   );
 }

@@ -1,46 +1,68 @@
 /** The whole history, newest at the foot: pages of 200 are loaded as one scrolls, and only what is in sight is drawn. */
 
+import { useQueryClient } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { useEffect, useMemo, useRef, type RefObject } from "react";
 
-import { useCompactions, useGauge, useMessages } from "../../api/queries";
-import type { Message, Version } from "../../lib/model";
-import { rowsOf, versionsOf, type Row } from "../../lib/rows";
+import { newestMessagesKey, useCompactions, useConversation, useGauge, useMessages, useRecalled } from "../../api/queries";
+import type { Compaction, Message, Version } from "../../lib/model";
+import { outermost, rowsOf, versionsOf, type Row } from "../../lib/rows";
 import { isOf, type Answer } from "../../state/answer";
 import { useTexts } from "../../texts";
 import { Trouble } from "../Bits";
 import { Band } from "../compaction/Band";
-import { LiveAnswer } from "./LiveAnswer";
-import { MessageRow, type MessageActions } from "./MessageRow";
+import { Icon } from "../Icon";
+import { ConversationMap } from "./ConversationMap";
+import { LiveAnswer, LiveQuestion } from "./LiveAnswer";
+import { MessageRow, type MessageActions, type Seen } from "./MessageRow";
+import { useScrollGoal } from "./useScrollGoal";
+
+export interface Visible {
+  readonly first: number;
+  readonly last: number;
+}
 
 interface Props {
   readonly conversation: string;
   /** The message to show; the newest ones when there is none. */
   readonly at: number | null;
+  /** How often one jumped: also to where one is already. */
+  readonly jumps: number;
   readonly answer: Answer | null;
   readonly current: string | null;
   readonly editing: string | null;
   readonly versions: readonly Version[];
   readonly actions: MessageActions;
+  /** Where the messages in sight are told. */
+  readonly visible: RefObject<Visible | null>;
   readonly onEditing: (id: string | null) => void;
   readonly onRows: (messages: readonly Message[]) => void;
   readonly onRetry: () => void;
+  /** To a message; to the newest with null. */
+  readonly onJump: (seq: number | null) => void;
 }
 
 const NEAR_PIXELS = 600;
 /** By then a page that was just loaded has been drawn, and one's place in it found again. */
 const SETTLE_MILLISECONDS = 150;
+const NOTHING: ReadonlySet<number> = new Set();
 
 export function History(props: Props) {
-  const { conversation, at, answer, onRows } = props;
+  const { conversation, at, jumps, answer, current, visible, onRows, onJump } = props;
   const { t } = useTexts();
+  const cache = useQueryClient();
   const pages = useMessages(conversation, at);
   const compactions = useCompactions(conversation);
   const gauge = useGauge(conversation);
-  const messages = useMemo(() => pages.data?.pages.flatMap((page) => page.items) ?? [], [pages.data]);
+  const about = useConversation(conversation === "" ? null : conversation);
+  const recalled = useRecalled(conversation);
+  const loaded = useMemo(() => pages.data?.pages.flatMap((page) => page.items) ?? [], [pages.data]);
+  const live = answer === null || pages.hasNextPage || loaded.some((message) => isOf(answer, message.id)) ? null : answer;
+  const messages = useMemo(() => upToQuestion(loaded, live?.questionId ?? null), [loaded, live?.questionId]);
   const rows = useMemo(() => rowsOf(messages, compactions.data ?? []), [messages, compactions.data]);
   useEffect(() => onRows(messages), [messages, onRows]);
   const list = useRef<HTMLDivElement>(null);
+  const content = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => list.current,
@@ -48,7 +70,21 @@ export function History(props: Props) {
     getItemKey: (index) => rows[index]?.key ?? index,
     overscan: 6,
   });
-  useStaying(rows, list, virtual, at, answer);
+  const { isAway, aim } = useScrollGoal({ list, content, virtual, rows, at, growth: answer?.last ?? 0, hasNewer: pages.hasNextPage });
+
+  const hasNewer = pages.hasNextPage;
+  const jumped = useRef(jumps);
+  useEffect(() => {
+    if (jumped.current === jumps) return;
+    jumped.current = jumps;
+    if (at === null && hasNewer) void cache.resetQueries({ queryKey: newestMessagesKey(conversation) });
+    aim(at);
+  }, [jumps, at, aim, hasNewer, cache, conversation]);
+  useEffect(() => {
+    const index = current === null ? -1 : rows.findIndex((row) => row.key === current);
+    if (index >= 0) virtual.scrollToIndex(index, { align: "auto" });
+    // only when another one was chosen: what is loaded later must not pull one back
+  }, [current]);
 
   const loadMore = () => {
     const box = list.current;
@@ -66,80 +102,98 @@ export function History(props: Props) {
     return () => clearTimeout(timer);
   }, [pages.isFetching, rows.length]);
 
+  const view = inSight(rows, virtual, list.current);
+  useEffect(() => {
+    visible.current = view;
+  });
+  const window = gauge.data?.windowSeqs ?? NOTHING;
+  const summaries = useMemo(() => outermost(compactions.data ?? []), [compactions.data]);
+  const pinned = useMemo(() => new Set([...(gauge.data?.parts.filter((part) => part.kind === "pinned").flatMap((part) => part.seqs) ?? []), ...messages.filter((one) => one.isPinned).map((one) => one.seq)]), [gauge.data, messages]);
+  const total = Math.max(about.data?.count ?? 0, messages.at(-1)?.seq ?? 0);
+  const mapped = useMemo(() => ({ total, compactions: compactions.data ?? [], window, recalled, pinned }), [total, compactions.data, window, recalled, pinned]);
+  const goOnMap = (seq: number, isFinal: boolean) => {
+    const isLoaded = messages.length > 0 && messages[0]!.seq <= seq && seq <= messages.at(-1)!.seq;
+    if (isLoaded) aim(seq);
+    else if (isFinal) onJump(seq);
+  };
+
   return (
     <>
       {pages.isError && <Trouble problem={pages.error} onRetry={() => void pages.refetch()} />}
-      <div className="scroll" ref={list} onScroll={loadMore} tabIndex={0} role="log" aria-label={t.history} aria-busy={pages.isFetching}>
-        {pages.isLoading && <p className="faint bar">{t.loading}</p>}
-        {pages.data && messages.length === 0 && answer === null && <p className="faint bar">{t.nothingSaid}</p>}
-        <div style={{ height: virtual.getTotalSize(), position: "relative" }}>
-          {virtual.getVirtualItems().map((item) => (
-            <div
-              key={item.key}
-              data-index={item.index}
-              ref={virtual.measureElement}
-              style={{ position: "absolute", top: 0, left: 0, right: 0, transform: `translateY(${item.start}px)` }}
-            >
-              <OneRow {...props} row={rows[item.index]!} window={gauge.data?.windowSeqs ?? null} />
+      <div className="thread">
+        <div className="scroll" ref={list} onScroll={loadMore} tabIndex={0} role="log" aria-label={t.history} aria-busy={pages.isFetching}>
+          <div ref={content}>
+            {pages.isLoading && conversation !== "" && <p className="faint bar">{t.loading}</p>}
+            {pages.data && messages.length === 0 && answer === null && <p className="faint bar">{t.nothingSaid}</p>}
+            <div style={{ height: virtual.getTotalSize(), position: "relative" }}>
+              {virtual.getVirtualItems().map((item) => {
+                const row = rows[item.index]!;
+                return (
+                  <div
+                    key={item.key}
+                    data-index={item.index}
+                    ref={virtual.measureElement}
+                    style={{ position: "absolute", top: 0, left: 0, right: 0, transform: `translateY(${item.start}px)` }}
+                  >
+                    {row.kind === "band" ? (
+                      <Band conversation={conversation} compaction={row.compaction} onJump={onJump} />
+                    ) : (
+                      <MessageRow
+                        conversation={conversation}
+                        message={row.message}
+                        results={row.results}
+                        versions={versionsOf(row.message, props.versions)}
+                        seen={seenAs(row.message.seq, window, recalled, summaries)}
+                        isCurrent={current === row.message.id}
+                        isTarget={at !== null && (at === row.message.seq || row.results.some((one) => one.seq === at))}
+                        isEditing={props.editing === row.message.id}
+                        onEditing={props.onEditing}
+                        actions={props.actions}
+                      />
+                    )}
+                  </div>
+                );
+              })}
             </div>
-          ))}
+            {live !== null && live.question !== null && messages.at(-1)?.id !== live.questionId && <LiveQuestion answer={live} conversation={conversation} />}
+            {live !== null && <LiveAnswer answer={live} onRetry={props.onRetry} onJump={onJump} />}
+          </div>
         </div>
-        {answer !== null && !messages.some((message) => isOf(answer, message.id)) && (
-          <LiveAnswer answer={answer} onRetry={props.onRetry} />
+        {total > 12 && <ConversationMap mapped={mapped} view={view} onGo={goOnMap} />}
+        {(isAway || pages.hasNextPage) && messages.length > 0 && (
+          <button className="newest" onClick={() => onJump(null)}>
+            <Icon name="down" />
+            {t.toNewest}
+          </button>
         )}
       </div>
     </>
   );
 }
 
-function OneRow({ row, window, ...props }: Props & { readonly row: Row; readonly window: ReadonlySet<number> | null }) {
-  if (row.kind === "band") return <Band conversation={props.conversation} compaction={row.compaction} />;
-  const { message } = row;
-  return (
-    <MessageRow
-      message={message}
-      results={row.results}
-      versions={versionsOf(message, props.versions)}
-      isOutside={window !== null && window.size > 0 && !window.has(message.seq)}
-      isCurrent={props.current === message.id}
-      isEditing={props.editing === message.id}
-      onEditing={(isEditing) => props.onEditing(isEditing ? message.id : null)}
-      actions={props.actions}
-    />
-  );
+/** What the history has of an answer that is shown as it comes in, or in place of which another comes, is not shown twice. */
+function upToQuestion(messages: readonly Message[], question: string | null): readonly Message[] {
+  const place = question === null ? -1 : messages.findIndex((message) => message.id === question);
+  return place < 0 ? messages : messages.slice(0, place + 1);
+}
+
+function seenAs(seq: number, window: ReadonlySet<number>, recalled: ReadonlySet<number>, summaries: readonly Compaction[]): Seen {
+  if (window.size === 0 || window.has(seq)) return "window";
+  if (recalled.has(seq)) return "recalled";
+  return summaries.some((one) => one.firstSeq <= seq && seq <= one.lastSeq) ? "summarized" : "outside";
 }
 
 type List = ReturnType<typeof useVirtualizer<HTMLDivElement, Element>>;
 
-/** Keep one's place: at the foot while one is there, at the same message when others are loaded above it or let go. */
-function useStaying(rows: readonly Row[], list: React.RefObject<HTMLDivElement | null>, virtual: List, at: number | null, answer: Answer | null) {
-  const [isAtFoot, setAtFoot] = useState(true);
-  const before = useRef<string | undefined>(undefined);
-  const anchor = useRef<{ readonly key: string; readonly below: number } | null>(null);
-  useEffect(() => {
-    const box = list.current;
-    const look = () => {
-      if (box === null) return;
-      setAtFoot(box.scrollHeight - box.scrollTop - box.clientHeight < 80);
-      const top = virtual.getVirtualItemForOffset(box.scrollTop);
-      anchor.current = top === undefined ? null : { key: String(top.key), below: box.scrollTop - top.start };
-    };
-    box?.addEventListener("scroll", look, { passive: true });
-    return () => box?.removeEventListener("scroll", look);
-  }, [list, virtual]);
-  const first = rows[0]?.key;
-  const height = virtual.getTotalSize();
-  useLayoutEffect(() => {
-    const box = list.current;
-    if (box === null || rows.length === 0) return;
-    const place = at === null ? -1 : rows.findIndex((row) => row.kind === "message" && row.message.seq >= at);
-    const kept = anchor.current;
-    const index = kept === null ? -1 : rows.findIndex((row) => row.key === kept.key);
-    if (before.current === undefined) virtual.scrollToIndex(place >= 0 ? place : rows.length - 1, { align: place >= 0 ? "start" : "end" });
-    else if (before.current !== first && index >= 0) box.scrollTop = (virtual.measurementsCache[index]?.start ?? 0) + (kept?.below ?? 0);
-    before.current = first;
-  }, [first, height, rows, at, list, virtual]);
-  useEffect(() => {
-    if (isAtFoot && at === null && list.current !== null) list.current.scrollTop = list.current.scrollHeight;
-  }, [isAtFoot, at, rows.length, height, answer?.last, list]);
+/** The first and the last message in sight. */
+function inSight(rows: readonly Row[], virtual: List, box: HTMLDivElement | null): Visible | null {
+  if (box === null) return null;
+  const top = box.scrollTop;
+  const seqs = virtual
+    .getVirtualItems()
+    .filter((item) => item.end > top && item.start < top + box.clientHeight)
+    .map((item) => rows[item.index])
+    .flatMap((row) => (row?.kind === "message" ? [row.message.seq] : []));
+  const [first, last] = [seqs[0], seqs.at(-1)];
+  return first === undefined || last === undefined ? null : { first, last };
 }

@@ -1,28 +1,67 @@
-/** The answer that is coming in, or what became of it. */
+/** What was just asked, and the answer that is coming in, or what became of it. */
 
+import { briefly, moment } from "../../lib/format";
+import { attachedIn } from "../../lib/uploads";
 import { isOver, type Answer } from "../../state/answer";
+import { useConnection } from "../../state/connection";
 import { useTexts } from "../../texts";
-import { Said } from "../Said";
+import { Icon } from "../Icon";
+import { Said, Verbatim } from "../Said";
+import { Attachments } from "./Attachments";
 import { Folded } from "./Folded";
 
-export function LiveAnswer({ answer, onRetry }: { readonly answer: Answer; readonly onRetry: () => void }) {
+/** My question, at once: it is kept in this browser until the server has it. */
+export function LiveQuestion({ answer, conversation }: { readonly answer: Answer; readonly conversation: string }) {
+  const { t, language } = useTexts();
+  const isConnected = useConnection();
+  const { question } = answer;
+  if (question === null) return null;
+  const isSent = answer.turnId !== null;
+  const { text, files } = attachedIn(question.text);
+  return (
+    <article className="message" data-role="user" data-sent={isSent} aria-label={t.you}>
+      <span className="face"><Icon name="user" /></span>
+      <header className="row">
+        <span className="who">{t.you}</span>
+        <time className="faint" dateTime={question.at}>{moment(question.at, language)}</time>
+        {!isSent && <span className="tag" role="status">{isConnected ? t.sending : t.notSent}</span>}
+      </header>
+      <Attachments conversation={conversation} files={files} />
+      <Said text={text} />
+    </article>
+  );
+}
+
+interface Props {
+  readonly answer: Answer;
+  readonly onRetry: () => void;
+  readonly onJump: (seq: number) => void;
+}
+
+export function LiveAnswer({ answer, onRetry, onJump }: Props) {
   const { t } = useTexts();
   return (
-    <article className="message" data-role="assistant" data-live="true" aria-busy={!isOver(answer)}>
+    <article className="message" data-role="assistant" data-live="true" aria-busy={!isOver(answer)} aria-label={t.assistant}>
+      <span className="face"><Icon name="answer" /></span>
       <header className="row">
         <span className="who">{t.assistant}</span>
         {!isOver(answer) && <span className="dot" aria-label={t.running} role="img" />}
-        {answer.note !== null && <span className="faint">{answer.note === "compaction" ? t.compacted : t.recalledNote}</span>}
+        {answer.isCompacted && <span className="tag" data-kind="summary">{t.compacted}</span>}
       </header>
+      {answer.recalled.length > 0 && (
+        <p className="recall-line">
+          <b>{t.recalledNote}</b> {answer.recalled.map((seq) => <button key={seq} className="link" onClick={() => onJump(seq)}>#{seq}</button>)}
+        </p>
+      )}
       {answer.thinking !== "" && (
-        <Folded label={t.thinking}>
+        <Folded icon="thinking" label={t.thinking}>
           <Said text={answer.thinking} />
         </Folded>
       )}
       {answer.calls.map((call) => (
-        <Folded key={call.id} label={`${t.toolCall(call.name)}${call.result === null ? " …" : call.ok ? "" : " ✗"}`}>
-          <pre className="plain">{call.arguments}</pre>
-          {call.result !== null && <pre className="plain">{call.result}</pre>}
+        <Folded key={call.id} icon="tool" label={call.name} hint={briefly(call.arguments)} state={call.result === null ? <span className="dot" role="img" aria-label={t.running} /> : call.ok ? <span className="good">✓</span> : <span className="bad">✗</span>}>
+          <Verbatim text={call.arguments} />
+          {call.result !== null && <Verbatim text={call.result} />}
         </Folded>
       ))}
       <Said text={answer.text} />
@@ -33,13 +72,13 @@ export function LiveAnswer({ answer, onRetry }: { readonly answer: Answer; reado
 
 function Ending({ answer, onRetry }: { readonly answer: Answer; readonly onRetry: () => void }) {
   const { t } = useTexts();
+  const again = <button onClick={onRetry}>{t.regenerate}</button>;
   if (answer.state === "cancelled") return <p className="faint">{t.stopped}</p>;
-  if (answer.state === "interrupted") return <p className="faint">{t.interrupted}</p>;
+  if (answer.state === "interrupted") return <p className="faint row">{t.interrupted} {again}</p>;
   if (answer.state !== "failed") return null;
   return (
     <div className="notice problem" role="alert">
-      <strong>{t.failed}</strong> {answer.error?.message} <span className="faint">{t.partial}</span>{" "}
-      <button onClick={onRetry}>{t.retry}</button>
+      <strong>{t.failed}</strong> {answer.error?.message} <span className="faint">{t.partial}</span> {again}
     </div>
   );
 }

@@ -1,13 +1,16 @@
 /** One message of the history, whole: what was said, thought and called, and what can be done with it. */
 
+import * as Menu from "@radix-ui/react-dropdown-menu";
 import { memo, useState } from "react";
 
-import { briefly, moment } from "../../lib/format";
+import { briefly, count, moment } from "../../lib/format";
 import type { Message, Version } from "../../lib/model";
+import { attachedIn } from "../../lib/uploads";
 import { useTexts } from "../../texts";
 import { useToast } from "../Bits";
-import { IconButton } from "../Icon";
-import { Said } from "../Said";
+import { Icon, IconButton, type IconName } from "../Icon";
+import { copied, Said, Verbatim } from "../Said";
+import { Attachments } from "./Attachments";
 import { Folded } from "./Folded";
 
 export interface MessageActions {
@@ -16,75 +19,97 @@ export interface MessageActions {
   readonly fork: (message: Message) => void;
   readonly pin: (message: Message) => void;
   readonly remove: (message: Message) => void;
+  readonly erase: (message: Message) => void;
   readonly switchTo: (version: Version) => void;
+  /** What the model saw when it said this; null where that is not known. */
+  readonly why: (message: Message) => void;
 }
 
+/** How the model sees a message in the next request: as it is, in a summary, or not at all. */
+export type Seen = "window" | "summarized" | "recalled" | "outside";
+
 interface Props {
+  readonly conversation: string;
   readonly message: Message;
   readonly results: readonly Message[];
   readonly versions: readonly Version[];
-  readonly isOutside: boolean;
+  readonly seen: Seen;
   readonly isCurrent: boolean;
+  /** Whether one jumped here. */
+  readonly isTarget: boolean;
   readonly isEditing: boolean;
-  readonly onEditing: (isEditing: boolean) => void;
+  readonly onEditing: (id: string | null) => void;
   readonly actions: MessageActions;
 }
 
 export const MessageRow = memo(function MessageRow(props: Props) {
-  const { message, results, isOutside, isCurrent, isEditing, onEditing, actions } = props;
+  const { message, results, seen, isCurrent, isTarget, isEditing, onEditing, actions } = props;
   const { t, language } = useTexts();
+  const { text, files } = attachedIn(message.text);
+  const gutter = message.isPinned ? "pinned" : seen === "window" ? null : seen;
   return (
     <article
       className="message"
       data-seq={message.seq}
       data-role={message.role}
-      data-outside={isOutside}
+      data-outside={seen === "summarized" || seen === "outside"}
       data-deleted={message.isDeleted}
       data-current={isCurrent}
+      data-target={isTarget}
       aria-label={`${whoSays(message, t)} ${message.seq}`}
     >
+      <span className="face"><Icon name={faceOf(message.role)} /></span>
       <header className="row">
         <span className="who">{whoSays(message, t)}</span>
-        <time className="faint" dateTime={message.saidAt} title={`#${message.seq}`}>
-          {moment(message.saidAt, language)}
-        </time>
-        <span className="faint">#{message.seq}</span>
-        {message.isPinned && <span className="tag">{t.pinned}</span>}
+        <span className="faint number">
+          <time dateTime={message.saidAt} title={t.tokensOf(count(message.tokens, language))}>{moment(message.saidAt, language)}</time> · #{message.seq}
+        </span>
+        {message.isPinned && <span className="tag" data-kind="pinned">{t.pinned}</span>}
         {message.isDeleted && <span className="tag">{t.deleted}</span>}
         {!message.isComplete && <span className="tag">{t.cutShort}</span>}
-        {isOutside && <span className="tag" title={t.outside} aria-label={t.outside} role="img">{t.outsideBrief}</span>}
+        {seen === "recalled" && <span className="tag" data-kind="recalled">{t.recalledTag}</span>}
         <Versions {...props} />
-        <Tools message={message} actions={actions} onEdit={() => onEditing(true)} />
+        <Tools message={message} actions={actions} onEdit={() => onEditing(message.id)} />
       </header>
+      {gutter !== null && <span className="gutter" data-kind={gutter} role="img" aria-label={t.gutters[gutter]} title={t.gutters[gutter]} />}
       {message.thinking !== "" && (
-        <Folded label={t.thinking}>
+        <Folded icon="thinking" label={t.thinking}>
           <Said text={message.thinking} />
         </Folded>
       )}
       {isEditing ? (
-        <Editor message={message} onDone={() => onEditing(false)} onSave={(text) => actions.edit(message, text)} />
+        <Editor message={message} onDone={() => onEditing(null)} onSave={(edited) => actions.edit(message, edited)} />
       ) : (
-        message.text !== "" && <Said text={message.text} />
+        <>
+          <Attachments conversation={props.conversation} files={files} />
+          {text !== "" && (message.role === "tool" ? <Verbatim text={text} /> : <Said text={text} />)}
+        </>
       )}
       {message.images.map((source, index) => (
-        <img key={index} src={source} alt="" />
+        <img key={index} src={source} alt={t.picture} />
       ))}
-      {message.calls.map((call) => (
-        <Folded key={call.id} label={t.toolCall(call.name)} hint={briefly(call.arguments)}>
-          <div className="faint">{t.arguments}</div>
-          <pre className="plain" tabIndex={0}>{call.arguments}</pre>
-          <div className="faint">{t.result}</div>
-          <pre className="plain" tabIndex={0}>{results.find((result) => result.answers === call.id)?.text ?? t.noResult}</pre>
-        </Folded>
-      ))}
+      {message.calls.map((call) => {
+        const result = results.find((one) => one.answers === call.id);
+        return (
+          <Folded key={call.id} icon="tool" label={call.name} hint={briefly(call.arguments)} state={result ? <span className="good">✓</span> : null}>
+            <div className="faint">{t.arguments}</div>
+            <Verbatim text={call.arguments} />
+            <div className="faint">{t.result}</div>
+            <Verbatim text={result?.text ?? t.noResult} />
+          </Folded>
+        );
+      })}
     </article>
   );
 });
 
-function whoSays(message: Message, t: ReturnType<typeof useTexts>["t"]): string {
+export function faceOf(role: string): IconName {
+  return role === "user" ? "user" : role === "assistant" ? "answer" : role === "tool" ? "tool" : "system";
+}
+
+export function whoSays(message: { readonly role: string; readonly name: string | null }, t: ReturnType<typeof useTexts>["t"]): string {
   if (message.name !== null && message.name !== "") return message.name;
-  const known: Record<string, string> = { user: t.you, assistant: t.assistant, tool: t.tool, system: t.system };
-  return known[message.role] ?? message.role;
+  return t.roles[message.role] ?? message.role;
 }
 
 function Versions({ message, versions, actions }: Props) {
@@ -94,9 +119,9 @@ function Versions({ message, versions, actions }: Props) {
   const before = versions[place - 1];
   const after = versions[place + 1];
   return (
-    <span className="row" style={{ gap: 0 }}>
+    <span className="row tight">
       <IconButton icon="left" label={t.earlierVersion} disabled={!before} onClick={() => before && actions.switchTo(before)} />
-      <span className="faint">
+      <span className="faint number">
         {place + 1}/{versions.length}
       </span>
       <IconButton icon="right" label={t.laterVersion} disabled={!after} onClick={() => after && actions.switchTo(after)} />
@@ -104,19 +129,44 @@ function Versions({ message, versions, actions }: Props) {
   );
 }
 
+/** The usual ones at hand, the others behind one button; on a phone all of them behind it. */
 function Tools({ message, actions, onEdit }: { readonly message: Message; readonly actions: MessageActions; readonly onEdit: () => void }) {
   const { t } = useTexts();
   const toast = useToast();
-  const copy = () => void navigator.clipboard.writeText(message.text).then(() => toast({ text: t.copied }));
+  const copy = () => void copied(message.text).then((isDone) => toast({ text: isDone ? t.copied : t.notCopied }));
+  const usual: { icon: IconName; label: string; run: () => void; isShown: boolean }[] = [
+    { icon: "copy", label: t.copy, run: copy, isShown: message.text !== "" },
+    { icon: "edit", label: t.edit, run: onEdit, isShown: message.role === "user" },
+    { icon: "again", label: t.regenerate, run: () => actions.regenerate(message), isShown: message.role === "assistant" },
+  ];
+  const offered = usual.filter((one) => one.isShown);
   return (
     <span className="tools">
-      {message.text !== "" && <IconButton icon="copy" label={t.copy} onClick={copy} />}
-      {message.role === "user" && <IconButton icon="edit" label={t.edit} onClick={onEdit} />}
-      {message.role === "assistant" && <IconButton icon="answer" label={t.regenerate} onClick={() => actions.regenerate(message)} />}
-      <IconButton icon="fork" label={t.fork} onClick={() => actions.fork(message)} />
-      <IconButton icon="pin" label={message.isPinned ? t.unpin : t.pin} onClick={() => actions.pin(message)} />
-      <IconButton icon={message.isDeleted ? "undo" : "remove"} label={message.isDeleted ? t.undo : t.remove} onClick={() => actions.remove(message)} />
+      {offered.map((one) => <IconButton key={one.icon} icon={one.icon} label={one.label} onClick={one.run} />)}
+      <Menu.Root>
+        <Menu.Trigger className="plain always" aria-label={t.messageActions} title={t.messageActions}><Icon name="more" /></Menu.Trigger>
+        <Menu.Portal>
+          <Menu.Content className="menu" align="end" sideOffset={4}>
+            {offered.map((one) => <Item key={one.icon} icon={one.icon} label={one.label} onSelect={one.run} />)}
+            <Item icon="pin" label={message.isPinned ? t.unpin : t.pin} onSelect={() => actions.pin(message)} />
+            <Item icon="branch" label={t.fork} onSelect={() => actions.fork(message)} />
+            {message.role === "assistant" && <Item icon="context" label={t.why} onSelect={() => actions.why(message)} />}
+            <Menu.Separator className="line" />
+            <Item icon={message.isDeleted ? "undo" : "remove"} label={message.isDeleted ? t.restore : t.remove} onSelect={() => actions.remove(message)} />
+            <Menu.Item className="bad" onSelect={() => actions.erase(message)}><Icon name="close" />{t.erase} …</Menu.Item>
+          </Menu.Content>
+        </Menu.Portal>
+      </Menu.Root>
     </span>
+  );
+}
+
+function Item({ icon, label, onSelect }: { readonly icon: IconName; readonly label: string; readonly onSelect: () => void }) {
+  return (
+    <Menu.Item onSelect={onSelect}>
+      <Icon name={icon} />
+      {label}
+    </Menu.Item>
   );
 }
 
@@ -125,15 +175,16 @@ function Editor({ message, onSave, onDone }: { readonly message: Message; readon
   const [text, setText] = useState(message.text);
   return (
     <form
+      className="stack"
       onSubmit={(event) => {
         event.preventDefault();
         onSave(text);
         onDone();
       }}
     >
-      <textarea autoFocus aria-label={t.edit} value={text} rows={4} onChange={(event) => setText(event.target.value)} />
+      <textarea autoFocus aria-label={t.edit} value={text} rows={Math.min(12, text.split("\n").length + 1)} onChange={(event) => setText(event.target.value)} />
       <div className="row">
-        <button className="primary" disabled={text.trim() === ""}>{t.save}</button>
+        <button className="primary" disabled={text.trim() === ""}>{t.saveAndAnswer}</button>
         <button type="button" onClick={onDone}>{t.cancel}</button>
       </div>
     </form>

@@ -1,16 +1,16 @@
-/** The exact request of a turn, block by block: what the model saw, from where it came, what was left out and why. */
+/** The exact request of a turn, block by block: what the model saw, from where it came, what was left out and why. A slider
+ * goes through the turns, and says what came in and went out since the one before. */
 
 import { useState } from "react";
 
-import { useSeen, useTurns } from "../../api/queries";
-import { count, moment } from "../../lib/format";
+import { useSeen, useTurns, type Seen } from "../../api/queries";
+import { count, firstLine, moment } from "../../lib/format";
 import { blockOf } from "../../lib/payload";
+import { changesBetween, quotationsIn, type Contents, type Quotation } from "../../lib/quotations";
 import { useTexts } from "../../texts";
 import { Trouble } from "../Bits";
 import { colour } from "../context/Gauge";
-import { Copy } from "../Said";
-
-const LONG_CHARACTERS = 3000;
+import { Copy, Said, Verbatim } from "../Said";
 
 interface Props {
   readonly conversation: string;
@@ -22,86 +22,124 @@ interface Props {
 export function ModelView({ conversation, turn, onTurn, onJump }: Props) {
   const { t, language } = useTexts();
   const turns = useTurns(conversation);
+  const known = [...(turns.data ?? [])].reverse();
+  const at = turn === null ? known.length : known.findIndex((one) => one.id === turn);
   const seen = useSeen(conversation, turn);
+  const before = useSeen(conversation, known[at - 1]?.id ?? null, at > 0 && at <= known.length);
   const [place, setPlace] = useState(-1);
   const request = seen.data?.at(place) ?? seen.data?.at(-1);
+  const chosen = known[at];
+  const name = chosen === undefined ? t.newestTurn : t.turnOf(at + 1, known.length, moment(chosen.receivedAt, language), t.turnStates[chosen.state] ?? chosen.state);
   return (
-    <div className="scroll" tabIndex={0} aria-label={t.modelView} role="region">
-      <div className="row bar">
-        <label className="row">
-          <span>{t.turn}</span>
-          <select className="short" value={turn ?? ""} onChange={(event) => onTurn(event.target.value || null)}>
-            <option value="">{t.newestTurn}</option>
-            {turns.data?.map((one) => (
-              <option key={one.id} value={one.id}>{`${moment(one.receivedAt, language)} · ${t.turnStates[one.state] ?? one.state}`}</option>
-            ))}
-          </select>
-        </label>
-        {seen.data && seen.data.length > 1 && (
-          <select className="short" aria-label={t.request} value={place < 0 ? seen.data.length - 1 : place} onChange={(event) => setPlace(Number(event.target.value))}>
-            {seen.data.map((_, index) => (
-              <option key={index} value={index}>{`${t.request} ${index + 1}/${seen.data.length}`}</option>
-            ))}
-          </select>
-        )}
-        {request && <span className="faint">{t.seenTokens(count(request.tokens, language))}</span>}
-        {request && <Copy label={t.copyJson} text={() => JSON.stringify(request.messages, null, 2)} />}
+    <>
+      {known.length > 0 && (
+        <div className="slider">
+          <label htmlFor="turn-slider">{t.turn}</label>
+          <input id="turn-slider" type="range" min={0} max={known.length} value={at < 0 ? known.length : at} aria-valuetext={name} onChange={(event) => onTurn(known[Number(event.target.value)]?.id ?? null)} />
+          <output htmlFor="turn-slider">{name}</output>
+          {request && before.data?.at(-1) && <Changes before={before.data.at(-1)!} now={request} onJump={onJump} />}
+        </div>
+      )}
+      <div className="scroll" tabIndex={0} aria-label={t.modelView} role="region">
+        <div className="blocks">
+          <div className="row">
+            {request && <strong className="number">{t.seenTokens(count(request.tokens, language))}</strong>}
+            {seen.data && seen.data.length > 1 && (
+              <select className="short" aria-label={t.request} value={place < 0 ? seen.data.length - 1 : place} onChange={(event) => setPlace(Number(event.target.value))}>
+                {seen.data.map((_, index) => (
+                  <option key={index} value={index}>{`${t.request} ${index + 1}/${seen.data.length}`}</option>
+                ))}
+              </select>
+            )}
+            <span className="grow" />
+            {request && <Copy label={t.copyJson} text={() => JSON.stringify(request.messages, null, 2)} />}
+          </div>
+          {seen.isError && <Trouble problem={seen.error} onRetry={() => void seen.refetch()} />}
+          {seen.isLoading && <p className="faint">{t.loading}</p>}
+          {request && (
+            <ul className="legend wide">
+              {request.parts.map((part, index) => (
+                <li key={index}>
+                  <i style={{ background: colour(part.kind) }} />
+                  <span>{t.parts[part.kind] ?? part.kind}</span>
+                  <span className="faint number">{count(part.tokens, language)}{!part.isExact && ` (${t.estimated})`}</span>
+                </li>
+              ))}
+            </ul>
+          )}
+          {request?.messages.map((message, index) => <Block key={index} message={message} tokens={request.messageTokens[index]} isLast={index === request.messages.length - 1} onJump={onJump} />)}
+          {request && request.omitted.length > 0 && (
+            <section className="card">
+              <h3>{t.leftOut}</h3>
+              <ul className="list">
+                {request.omitted.map((one, index) => (
+                  <li key={index}>
+                    <button className="link number" onClick={() => onJump(one.seq)}>#{one.seq}{one.lastSeq !== null && `–${one.lastSeq}`}</button> {t.reasons[one.reason] ?? one.reason}
+                  </li>
+                ))}
+              </ul>
+            </section>
+          )}
+        </div>
       </div>
-      {seen.isError && <Trouble problem={seen.error} onRetry={() => void seen.refetch()} />}
-      {seen.isLoading && <p className="faint bar">{t.loading}</p>}
-      {request && (
-        <ul className="legend wide">
-          {request.parts.map((part, index) => (
-            <li key={index}>
-              <i style={{ background: colour(part.kind) }} />
-              <span>{t.parts[part.kind] ?? part.kind}</span>
-              <span className="faint">{t.seenTokens(count(part.tokens, language))}{!part.isExact && ` (${t.estimated})`}</span>
-              <Sources seqs={part.seqs} onJump={onJump} />
-            </li>
-          ))}
-        </ul>
-      )}
-      {request?.messages.map((message, index) => <Block key={index} message={message} tokens={request.messageTokens[index]} />)}
-      {request && request.omitted.length > 0 && (
-        <section className="notice">
-          <h3>{t.leftOut}</h3>
-          <ul>
-            {request.omitted.map((one, index) => (
-              <li key={index}>
-                <button className="link" onClick={() => onJump(one.seq)}>#{one.seq}{one.lastSeq !== null && `–${one.lastSeq}`}</button> {t.reasons[one.reason] ?? one.reason}
-              </li>
-            ))}
-          </ul>
-        </section>
-      )}
+    </>
+  );
+}
+
+function contentsOf(seen: Seen): Contents {
+  const of = (kinds: readonly string[]) => new Set(seen.parts.filter((part) => kinds.includes(part.kind)).flatMap((part) => part.seqs));
+  return { window: of(["window", "question"]), recalled: of(["recalled"]) };
+}
+
+function Changes({ before, now, onJump }: { readonly before: Seen; readonly now: Seen; readonly onJump: (seq: number) => void }) {
+  const { t } = useTexts();
+  const { added, left, recalled } = changesBetween(contentsOf(before), contentsOf(now));
+  return (
+    <div className="changes">
+      <span>{t.sinceTurnBefore}</span>
+      <span className="tag">{t.cameIn(added)}</span>
+      {left > 0 && <span className="tag" data-kind="summary">{t.wentOut(left)}</span>}
+      {recalled.length > 0 && <span className="tag" data-kind="recalled">{t.recalledTag} {recalled.map((seq) => <button key={seq} className="link number" onClick={() => onJump(seq)}>#{seq}</button>)}</span>}
     </div>
   );
 }
 
-function Sources({ seqs, onJump }: { readonly seqs: readonly number[]; readonly onJump: (seq: number) => void }) {
-  const first = seqs[0];
-  const last = seqs.at(-1);
-  if (first === undefined || last === undefined) return null;
-  return (
-    <button className="link" onClick={() => onJump(first)}>
-      #{first}
-      {last !== first && `–${last}`}
-    </button>
-  );
+interface BlockProps {
+  readonly message: unknown;
+  readonly tokens: number | undefined;
+  readonly isLast: boolean;
+  readonly onJump: (seq: number) => void;
 }
 
-function Block({ message, tokens }: { readonly message: unknown; readonly tokens: number | undefined }) {
-  const [isWhole, setWhole] = useState(false);
+/** What somebody said, unfolded where it is short; what stands for others, by its parts. */
+function Block({ message, tokens, isLast, onJump }: BlockProps) {
   const { t, language } = useTexts();
   const { role, text, rest } = blockOf(message);
-  const shown = isWhole || text.length < LONG_CHARACTERS ? text : `${text.slice(0, LONG_CHARACTERS)} …`;
+  const quotations = quotationsIn(text);
+  const kind = quotations[0]?.kind ?? (role === "system" ? "system" : isLast && role === "user" ? "question" : "window");
+  const name = quotations.length > 0 ? t.sentAs([...new Set(quotations.map((one) => t.parts[one.kind] ?? one.kind))].join(", "), t.roles[role] ?? role) : (t.roles[role] ?? role);
   return (
-    <div className="block" data-role={role}>
-      <strong>{t.roles[role] ?? role}</strong>
-      {tokens !== undefined && <span className="faint"> {t.seenTokens(count(tokens, language))}</span>}
-      {text !== "" && <pre className="plain" tabIndex={0}>{shown}</pre>}
-      {rest !== "" && <pre className="plain" tabIndex={0}>{rest}</pre>}
-      {shown !== text && <button onClick={() => setWhole(true)}>{t.showAll}</button>}
-    </div>
+    <details className="block" data-role={role} data-kind={kind} open={quotations.length === 0 && text.length < 1200}>
+      <summary>
+        <strong>{name}</strong> {tokens !== undefined && <span className="faint number">{t.seenTokens(count(tokens, language))}</span>} <span className="faint">{quotations.length === 0 && firstLine(text, 60)}</span>
+      </summary>
+      {quotations.length > 0 ? quotations.map((one, index) => <Quoted key={index} quotation={one} onJump={onJump} />) : text !== "" && <Verbatim text={text} />}
+      {rest !== "" && <Verbatim text={rest} />}
+    </details>
+  );
+}
+
+function Quoted({ quotation, onJump }: { readonly quotation: Quotation; readonly onJump: (seq: number) => void }) {
+  const { t } = useTexts();
+  const { kind, firstSeq, lastSeq, text } = quotation;
+  return (
+    <section>
+      <p className="row faint">
+        <span className="tag" data-kind={kind}>{t.parts[kind]}</span>
+        {firstSeq !== null && <button className="link number" onClick={() => onJump(firstSeq)}>#{firstSeq}{lastSeq !== firstSeq && `–${lastSeq}`}</button>}
+        {quotation.speaker !== null && <span>{t.roles[quotation.speaker] ?? quotation.speaker}</span>}
+      </p>
+      <Said text={text} />
+    </section>
   );
 }

@@ -1,0 +1,109 @@
+"""What the service can do can be done on the page: verify, erase with its proof, memories, knowledge, jobs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import httpx
+from playwright.sync_api import Page, expect
+
+
+def manage(page: Page, section: str) -> None:
+    page.goto("/")
+    page.get_by_role("button", name="Verify", exact=True).click()
+    page.get_by_role("dialog").get_by_role("tab", name=section).click()
+
+
+def test_the_chain_is_verified_and_the_result_is_one_line(page: Page) -> None:
+    manage(page, "Verify")
+    page.get_by_role("dialog").get_by_role("button", name="Verify", exact=True).click()
+    expect(page.get_by_role("status").filter(has_text="chain intact")).to_have_text(
+        re.compile(r"[\d,]+ entries, chain intact")
+    )
+
+
+def test_a_message_is_erased_with_its_proof(page: Page, server: str) -> None:
+    api = f"{server}/api/v1/conversations"
+    httpx.post(api, json={"id": "secret"}).raise_for_status()
+    said = [{"role": "user", "content": "the password is swordfish"}, {"role": "user", "content": "and good night"}]
+    httpx.post(f"{api}/secret/messages", json={"messages": said}).raise_for_status()
+    page.goto("/#/c/secret")
+    message = page.locator("article.message", has_text="swordfish")
+    message.hover()
+    message.get_by_role("button", name="Message actions").click()
+    page.get_by_role("menuitem", name="Erase").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("button", name="Erase for good")).to_be_disabled()
+    dialog.get_by_label("I understand").check()
+    dialog.get_by_role("button", name="Erase for good").click()
+    expect(dialog).to_contain_text("entries erased")
+    expect(dialog).to_contain_text("chain intact")
+    dialog.get_by_role("button", name="Close").last.click()
+    expect(page.get_by_text("swordfish")).to_have_count(0)
+    expect(page.get_by_text("and good night")).to_be_visible()
+
+
+def test_a_deleted_conversation_is_found_and_restored(page: Page, server: str) -> None:
+    api = f"{server}/api/v1/conversations"
+    httpx.post(api, json={"id": "thrown", "title": "thrown away"}).raise_for_status()
+    httpx.delete(f"{api}/thrown").raise_for_status()
+    manage(page, "Deleted")
+    line = page.get_by_role("dialog").locator("li", has_text="thrown away")
+    line.get_by_role("button", name="Restore").click()
+    expect(line).to_have_count(0)
+    assert not httpx.get(f"{api}/thrown").json()["is_deleted"]
+
+
+def test_memories_are_added_found_edited_pinned_and_explained(page: Page) -> None:
+    manage(page, "Memories")
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Something to remember").fill("prefers the window seat")
+    dialog.get_by_role("button", name="Add", exact=True).click()
+    memory = dialog.locator("ul > li", has_text="window seat")
+    expect(memory).to_be_visible()
+    memory.get_by_role("button", name="Pin", exact=True).click()
+    expect(memory.get_by_text("pinned", exact=True)).to_be_visible()
+    memory.get_by_role("button", name="Edit").click()
+    dialog.get_by_role("textbox", name="Edit").fill("prefers the aisle seat")
+    dialog.get_by_role("button", name="Save").click()
+    changed = dialog.locator("ul > li", has_text="aisle seat").first
+    expect(changed).to_be_visible()
+    dialog.get_by_label("Search memories").fill("aisle")
+    expect(dialog.locator("ul > li")).to_have_count(1)
+    changed.get_by_role("button", name="Where from?").click()
+    expect(changed).to_contain_text("you added it: prefers the window seat")
+
+
+def test_documents_are_added_and_found_and_removed(page: Page, tmp_path: Path) -> None:
+    manual = tmp_path / "manual.md"
+    manual.write_text("# Kettle\n\nThe kettle has a blue lid.\n")
+    manage(page, "Knowledge")
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Collection").fill("house")
+    dialog.locator('input[type="file"]').set_input_files(manual)
+    expect(dialog.locator("li", has_text="manual.md")).to_be_visible()
+    dialog.get_by_label("Search this collection").fill("kettle lid")
+    expect(dialog.locator("li", has_text="blue lid")).to_be_visible()
+    dialog.get_by_label("Search this collection").fill("")
+    dialog.get_by_role("button", name="Remove manual.md").click()
+    expect(dialog.locator("li", has_text="manual.md")).to_have_count(0)
+
+
+def test_an_admin_sees_jobs_and_health(page: Page) -> None:
+    manage(page, "Server")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text("The server and its database answer")).to_be_visible()
+    expect(dialog.get_by_role("region", name="Background jobs")).to_contain_text("waiting")
+
+
+def test_one_sees_what_the_model_saw_for_an_answer(page: Page) -> None:
+    page.goto("/")
+    page.get_by_label("Write a message").fill("why did you say so?")
+    page.get_by_label("Write a message").press("Enter")
+    answer = page.locator('article[data-seq][data-role="assistant"]', has_text="why did you say so?")
+    expect(answer).to_be_visible()
+    answer.hover()
+    answer.get_by_role("button", name="Message actions").click()
+    page.get_by_role("menuitem", name="What the model saw").click()
+    expect(page.locator('.block[data-kind="question"]')).to_contain_text("why did you say so?")
