@@ -258,3 +258,44 @@ def test_the_installed_program_works_on_both_databases(tmp_path: Path, durable_u
     assert shell("append", "c", input=[user("hello 世界")]).code == 0
     assert "hello 世界" in shell("show", "c").out
     assert "all chains hold" in shell("verify").out
+
+
+def test_the_beginning_of_an_id_names_a_conversation_if_no_other_begins_so(quick: Quick) -> None:
+    for id in ("harbour-1", "harbour-2", "volcano-1"):
+        quick("append", id, input=[user(f"about {id}")])
+    assert [line["text"] for line in quick("show", "volc", "--json").lines] == ["about volcano-1"]
+    assert quick("show", "harbour-1", "--json").lines[0]["text"] == "about harbour-1"
+    several = quick("show", "harb", "--json")
+    assert (several.code, several.error["code"]) == (2, "invalid")
+    assert "harbour-1" in several.error["message"]
+    assert quick("show", "tundra", "--json").code == 3
+
+
+def test_a_search_for_nothing_is_a_wrong_command_line(quick: Quick) -> None:
+    quick("append", "trip", input=[user("something")])
+    for nothing in ("", "  "):
+        ran = quick("search", nothing, "--json")
+        assert (ran.code, ran.error["code"]) == (2, "usage")
+
+
+def test_what_would_be_recalled_is_shown_best_first(quick: Quick) -> None:
+    said = [user("My grandmother has a peanut allergy."), user("The train leaves at noon."), user("Good night.")]
+    quick("append", "trip", input=said)
+    found = quick("recall", "trip", "what", "about", "the", "peanut", "allergy?", "--json").json
+    assert found["hits"][0]["seqs"] == [1]
+    assert "#1" in quick("recall", "trip", "peanut allergy").out
+    assert quick("recall", "trip", " ").code == 2
+
+
+def test_usage_counts_turns_by_model(quick: Quick) -> None:
+    echo = {"EVERTHREAD_MODEL": "scripted:echo"}
+    quick("append", "talk", input=[user("zero")])
+    for words in ("one", "two"):
+        quick("chat", "--conversation", "talk", words, env=echo)
+    (row,) = quick("usage", "talk", "--json").lines
+    assert (row["model"], row["turns"], row["failed"]) == (None, 2, 0)  # none was named: the one that is set
+    assert row["input_tokens"] > 0
+    quick("chat", "--conversation", "talk", "--model", "scripted:echo", "three")
+    shown = quick("usage").out
+    assert "scripted:echo" in shown
+    assert "as set" in shown

@@ -13,6 +13,7 @@ MODULES = (
     "conversations",  # ls, show, search, append, fork, pin, delete
     "context",
     "why",
+    "recall",  # recall, usage
     "compaction",  # compact, compactions, diff
     "replay",
     "verify",  # heads, verify

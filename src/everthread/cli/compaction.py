@@ -12,7 +12,7 @@ import typer
 
 from everthread.cli.app import app, command
 from everthread.cli.conversations import folded
-from everthread.cli.invocation import Invocation
+from everthread.cli.invocation import Invocation, find_conversation
 from everthread.cli.options import BranchOption, ConversationArgument, branch_name
 from everthread.cli.output import format_time, printable
 from everthread.compaction.compactor import CompactionDiff, CompactionOutcome
@@ -43,7 +43,7 @@ async def compact(
     if undo is not None and (dry_run or branch is not None):
         raise typer.BadParameter("--undo cannot be combined with --dry-run or --branch")
     async with cli.open() as et:
-        found = await et.conversations.get(conversation, cli.owner)
+        found = await find_conversation(et, cli.owner, conversation)
         if undo is not None:
             chosen = await _find_compaction(found, undo)
             _print_undone(cli, await found.undo_compaction(chosen.id))
@@ -132,7 +132,7 @@ async def _find_compaction(conversation: Conversation, given: str) -> Compaction
 async def compactions(cli: Invocation, conversation: ConversationArgument) -> None:
     """List the summaries of a conversation, oldest first, with what each covers."""
     async with cli.open() as et:
-        found = await et.conversations.get(conversation, cli.owner)
+        found = await find_conversation(et, cli.owner, conversation)
         known = [one async for one in found.compactions()]
         in_view = {one.id for one in await found.summaries()}
     condensed = {child for one in known if one.is_live for child in one.children}
@@ -184,7 +184,7 @@ async def diff(
 ) -> None:
     """Show a summary next to the messages it covers, and the facts only they contain."""
     async with cli.open() as et:
-        found = await et.conversations.get(conversation, cli.owner)
+        found = await find_conversation(et, cli.owner, conversation)
         chosen = await _find_compaction(found, compaction)
         compared = await found.compaction_diff(chosen.id)
     if cli.out.json:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from everthread.cli.app import app, command
-from everthread.cli.invocation import Invocation
+from everthread.cli.invocation import Invocation, find_conversation
 from everthread.cli.options import (
     ORDINARY,
     BranchOption,
@@ -57,7 +57,7 @@ async def context(
 ) -> None:
     """Show what a model would see now, part by part, and how full its window is. Changes nothing."""
     async with cli.open() as et:
-        found = await et.conversations.get(conversation, cli.owner)
+        found = await find_conversation(et, cli.owner, conversation)
         policy = await et.compaction_config.get(found)
         view = await read_view.read_view(et.store, Ref(found.owner, found.id), branch_name(branch), policy)
         answering = await _answering(cli, et, model) if window is None else None

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from everthread.cli.app import app, command
-from everthread.cli.invocation import Invocation
+from everthread.cli.invocation import Invocation, find_conversation
 from everthread.cli.options import BranchOption, ConversationArgument, branch_name
 from everthread.cli.output import Styled, format_time, one_line, printable
 from everthread.conversation import Conversation
@@ -110,7 +110,7 @@ async def show(
     if level is not None and (tail is not None or after):
         raise typer.BadParameter("--level starts at the beginning: it cannot be combined with --tail or --after")
     async with cli.open() as et:
-        found = await et.conversations.get(conversation, cli.owner)
+        found = await find_conversation(et, cli.owner, conversation)
         if level is not None:
             after = _print_summaries(cli, await found.summaries(branch=branch_name(branch), level=level))
         if tail is not None:
@@ -224,8 +224,12 @@ async def search(
     ] = False,
 ) -> None:
     """Search messages by words, best match first."""
+    text = " ".join(words)
+    if not text.strip():
+        raise typer.BadParameter("give words to search for, such as: everthread search passport")
     async with cli.open() as et:
-        text = " ".join(words)
+        if conversation is not None:
+            conversation = (await find_conversation(et, cli.owner, conversation)).id
         hits = await et.search(
             text, owner=cli.owner, conversation=conversation, limit=limit, meaning=meaning, show_secrets=show_secrets
         )
@@ -313,7 +317,7 @@ async def fork(
 ) -> None:
     """Create a branch that shares everything up to a message."""
     async with cli.open() as et:
-        found = await et.conversations.get(conversation, cli.owner)
+        found = await find_conversation(et, cli.owner, conversation)
         branch = await found.fork(seq, activate=activate)
     if cli.out.json:
         cli.out.document(asdict(branch))
@@ -330,10 +334,10 @@ async def pin(
 ) -> None:
     """Pin a message: it stays in the model's view whatever is compacted."""
     async with cli.open() as et:
-        found = await et.conversations.get(conversation, cli.owner)
+        found = await find_conversation(et, cli.owner, conversation)
         id = await message_id_of(et, found, message)
         await (found.unpin(id) if remove else found.pin(id))
-    _print_mark(cli, conversation, id, "is_pinned", not remove, "pinned" if not remove else "unpinned")
+    _print_mark(cli, found.id, id, "is_pinned", not remove, "pinned" if not remove else "unpinned")
 
 
 @command(app)
@@ -345,13 +349,13 @@ async def delete(
 ) -> None:
     """Hide a conversation or a message. Nothing is removed: --undo brings it back."""
     async with cli.open() as et:
-        found = await et.conversations.get(conversation, cli.owner)
+        found = await find_conversation(et, cli.owner, conversation)
         id = None if message is None else await message_id_of(et, found, message)
         if id is None:
             await (found.restore() if undo else found.delete())
         else:
             await (found.restore_message(id) if undo else found.delete_message(id))
-    _print_mark(cli, conversation, id, "is_deleted", not undo, "deleted" if not undo else "restored")
+    _print_mark(cli, found.id, id, "is_deleted", not undo, "deleted" if not undo else "restored")
 
 
 async def message_id_of(et: Everthread, conversation: Conversation, given: str) -> str:

@@ -82,7 +82,8 @@ async def backup(
     from everthread.adapters.stores.restore import back_up  # noqa: PLC0415 - startup
 
     async with cli.open() as et:
-        written = await back_up(et.store, target)
+        with cli.out.busy(f"writing {target.name}"):
+            written = await back_up(et.store, target)
     if cli.out.json:
         cli.out.document({"target": str(target), "bytes": written})
     else:

@@ -47,6 +47,8 @@ class CheckState(StrEnum):
     """The result of a check."""
 
     OK = "ok"
+    ABSENT = "absent"
+    """Not there, and needed only by those who want it."""
     WARN = "warn"
     FAIL = "fail"
     DAMAGED = "damaged"
@@ -70,7 +72,7 @@ def check_machine(settings: Settings) -> Iterator[Check]:
     yield check_sqlite()
     yield check_environment()
     yield check_extras()
-    yield from check_weights(settings.models_dir)
+    yield from check_weights(settings)
     yield check_meaning(settings)
 
 
@@ -125,19 +127,25 @@ def check_extras() -> Check:
     )
 
 
-def check_weights(models: Path) -> Iterator[Check]:
+def check_weights(settings: Settings) -> Iterator[Check]:
     from everthread.adapters.models import weights  # noqa: PLC0415 - startup
+    from everthread.cli.models import LOCAL  # noqa: PLC0415
 
     for model in weights.CATALOGUE.values():
-        state = weights.state_of(models, model)
-        is_damaged = state is weights.WeightsState.DAMAGED
+        state = weights.state_of(settings.models_dir, model)
+        is_to_answer = settings.model is None and model.name == LOCAL
+        checked = {
+            weights.WeightsState.ABSENT: CheckState.WARN if is_to_answer else CheckState.ABSENT,
+            weights.WeightsState.DAMAGED: CheckState.WARN,
+        }
+        needed = "no other model is set" if is_to_answer else "if you need it"
         advice = {
-            weights.WeightsState.ABSENT: f"if you need it: everthread models fetch {model.name}",
+            weights.WeightsState.ABSENT: f"{needed}: everthread models fetch {model.name}",
             weights.WeightsState.DAMAGED: f"everthread models fetch {model.name}",
         }
         yield Check(
             name=f"model {model.name}",
-            state=CheckState.WARN if is_damaged else CheckState.OK,
+            state=checked.get(state, CheckState.OK),
             found=str(state),
             advice=advice.get(state, ""),
         )

@@ -47,7 +47,8 @@ def erase_message(
 
 async def _erase(cli: Invocation, owner: str, conversation: str | None, message: str | None) -> EraseReport:
     async with cli.open() as et:
-        return await et.erase(owner=owner, conversation=conversation, message=message)
+        with cli.out.busy("erasing"):
+            return await et.erase(owner=owner, conversation=conversation, message=message)
 
 
 def print_report(cli: Invocation, report: EraseReport) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from everthread.cli.app import app, command
-from everthread.cli.invocation import Invocation
+from everthread.cli.invocation import Invocation, find_conversation
 from everthread.core.errors import Conflict, Invalid
 from everthread.history.export import Parts, check_parts
 
@@ -47,7 +47,8 @@ async def export(
     if output is None and format in ("archive", "pdf") and sys.stdout.isatty():
         raise Invalid("is binary; name a file with --output", field="format")
     async with cli.open() as et:
-        size = await _write(output, _pieces(cli, et, conversation, format, parts))
+        with nullcontext() if output is None else cli.out.busy(f"writing {output.name}"):
+            size = await _write(output, _pieces(cli, et, conversation, format, parts))
     if cli.out.json and output is not None:
         cli.out.document({"path": str(output), "format": format, "bytes": size})
     else:
@@ -58,12 +59,11 @@ async def _pieces(
     cli: Invocation, et: Everthread, conversation: str | None, format: str, parts: Parts
 ) -> AsyncIterator[bytes]:
     if format == "archive" or conversation is None:
-        async for piece in et.export_archive(
-            owner=cli.owner, conversations=None if conversation is None else [conversation]
-        ):
+        named = None if conversation is None else [(await find_conversation(et, cli.owner, conversation)).id]
+        async for piece in et.export_archive(owner=cli.owner, conversations=named):
             yield piece
         return
-    found = await et.conversations.get(conversation, cli.owner)
+    found = await find_conversation(et, cli.owner, conversation)
     if format == "pdf":
         from everthread.adapters.pdf_export import render_pdf  # noqa: PLC0415 - startup
 

@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING
 
 import everthread
 from everthread.cli.output import Output
-from everthread.core.errors import MissingExtra, NotFound
+from everthread.core.errors import Invalid, MissingExtra, NotFound
 from everthread.core.jobs import Pace
-from everthread.instance import Everthread
+from everthread.instance import MAX_PAGE, Everthread
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from everthread.conversation import Conversation
     from everthread.settings import Settings
+
+_SHORTEST_PREFIX = 4
+_SHOWN_MATCHES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +69,30 @@ class Invocation:
             raise NotFound(
                 f"no database at {self.shown_url}; name another with --database, or create it: everthread migrate"
             )
+
+
+async def find_conversation(et: Everthread, owner: str, given: str) -> Conversation:
+    """The conversation with this id, or the only one whose id begins so; the order of ids is that of their making, so
+    those of one day begin alike, and a few letters more tell them apart."""
+    try:
+        return await et.conversations.get(given, owner)
+    except NotFound:
+        if len(given) < _SHORTEST_PREFIX:
+            raise
+    found: list[Conversation] = []
+    cursor = None
+    while True:
+        page = await et.conversations.list(owner, limit=MAX_PAGE, cursor=cursor, include_deleted=True)
+        found += [one for one in page.items if one.id.startswith(given)]
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    if not found:
+        raise NotFound(f"no conversation {given!r}; `everthread ls` lists them")
+    if len(found) > 1:
+        some = ", ".join(one.id for one in found[:_SHOWN_MATCHES])
+        raise Invalid(f"{given!r} begins {len(found):,} ids: {some}; give more of it", field="conversation")
+    return found[0]
 
 
 def is_postgres(url: str) -> bool:

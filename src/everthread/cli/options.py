@@ -11,7 +11,9 @@ from everthread.cli.errors import ExitCode
 from everthread.context.budget import Budget
 from everthread.core.errors import Invalid
 
-ConversationArgument = Annotated[str, typer.Argument(metavar="CONVERSATION", help="The conversation's id.")]
+ConversationArgument = Annotated[
+    str, typer.Argument(metavar="CONVERSATION", help="The conversation's id, or its beginning.")
+]
 BranchOption = Annotated[
     str | None, typer.Option("--branch", metavar="NAME", help="A branch (main, b1 …) or the seq of its last message.")
 ]

@@ -143,6 +143,17 @@ class Output:
             task = bar.add_task(what, total=total)
             yield lambda step: bar.advance(task, step)
 
+    @contextmanager
+    def busy(self, what: str) -> Iterator[None]:
+        """A sign on stderr, if that is a terminal, that something of unknown length is going on."""
+        if not sys.stderr.isatty():
+            yield
+            return
+        from rich.console import Console  # noqa: PLC0415 - startup
+
+        with Console(stderr=True).status(what):
+            yield
+
 
 def _has_colours() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

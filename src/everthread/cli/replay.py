@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from everthread.cli.app import app, command
-from everthread.cli.invocation import Invocation
+from everthread.cli.invocation import Invocation, find_conversation
 from everthread.cli.options import (
     ORDINARY,
     BranchOption,
@@ -61,7 +61,7 @@ async def replay(
     prices = _prices(price_in, price_out, price_cached)
     budget = Budget(window=window, output_reserve=output_reserve_of(window, reserve))
     async with cli.open() as et:
-        found = await et.conversations.get(conversation, cli.owner)
+        found = await find_conversation(et, cli.owner, conversation)
         present = await et.compaction_config.get(found)
         policies = {policy.name: apply_settings(present, changes), "present policy": present}
         rows = await _figures(cli, et, Ref(found.owner, found.id), branch_name(branch), policies, budget)

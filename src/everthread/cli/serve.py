@@ -9,6 +9,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
@@ -165,9 +166,17 @@ def _print_address(cli: Invocation, address: str) -> None:
     if cli.out.json:
         cli.out.document({"listening": address, "database": cli.shown_url})
     else:
+        serving = _import_server()
+        outside = serving.outside_address(cli.settings, urlsplit(address).port)
+        is_open = serving.is_loopback(cli.settings.host) and not cli.settings.require_key
+        key_header = "" if is_open else " -H 'Authorization: Bearer KEY'"
         cli.out.text(f"everthread serves {cli.shown_url} at {address}; stop with Ctrl-C")
-        cli.out.text(f"open {address} in a browser")
-        cli.out.text(f"or try: curl {address}/api/v1/chat -H 'Content-Type: application/json' -d '{_HELLO}'")
+        cli.out.text(f"open {address} in a browser" + (f", or {outside} from another machine" if outside else ""))
+        if not is_open:
+            cli.out.text("sign in with a key; to make one: everthread key create --owner NAME")
+        cli.out.text(
+            f"or try: curl {address}/api/v1/chat{key_header} -H 'Content-Type: application/json' -d '{_HELLO}'"
+        )
         if is_local_model_missing(cli.settings):
             cli.out.note("no model yet: run `everthread models fetch smollm2`, or set EVERTHREAD_MODEL")
     cli.out.flush()

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from everthread.cli.app import app, command
-from everthread.cli.invocation import Invocation
+from everthread.cli.invocation import Invocation, find_conversation
 from everthread.cli.output import one_line
 from everthread.context.read_view import SeenContext
 from everthread.conversation import Conversation
@@ -60,7 +60,7 @@ async def why(
 
 async def _turn(et: Everthread, owner: str, conversation: str | None, id: str) -> tuple[Conversation, Turn]:
     if conversation is not None:
-        found = await et.conversations.get(conversation, owner)
+        found = await find_conversation(et, owner, conversation)
         return found, await found.turn(id)
     before = None
     while page := await et.store.turns.list(TurnQuery(owner=owner, before=before, limit=_PAGE)):

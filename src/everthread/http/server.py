@@ -167,9 +167,24 @@ class Server(uvicorn.Server):
 
 
 def address_of(listener: socket.socket) -> str:
-    """Where it listens, as a browser takes it."""
+    """Where it listens, as a browser on this machine takes it: 0.0.0.0 is no address that one can open."""
     host, port = listener.getsockname()[:2]
+    if ipaddress.ip_address(host).is_unspecified:
+        host = "::1" if ":" in host else "127.0.0.1"
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def outside_address(settings: Settings, port: int) -> str | None:
+    """Where other machines reach it, if it listens on all addresses of this one and one of them leads out."""
+    try:
+        if not ipaddress.ip_address(settings.host.strip("[]")).is_unspecified:
+            return None
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way_out:
+            way_out.connect(("192.0.2.1", 9))  # an address of documentation: nothing is sent, only a route is chosen
+            host = way_out.getsockname()[0]
+    except (OSError, ValueError):
+        return None
+    return None if ipaddress.ip_address(host).is_loopback else f"http://{host}:{port}"
 
 
 def listen(host: str, port: int) -> list[socket.socket]:

@@ -106,3 +106,18 @@ def test_without_a_model_one_is_told_that_the_local_one_is_a_toy(fork: Fork, mod
         assert "EVERTHREAD_MODEL" in told
         terminal.type("\x04")
         assert terminal.end() == 0
+
+
+def test_a_continued_conversation_shows_where_it_was_left(fork: Fork, quick: Quick) -> None:
+    quick("chat", "the harbour is closed", env=ECHO)
+    with Terminal(fork, "chat", "-c", env=ECHO) as terminal:
+        terminal.expect("Continuing “.+”, 2 messages")
+        terminal.expect("you: the harbour is closed")
+        terminal.expect("assistant: the harbour is closed")
+        terminal.expect(PROMPT)
+        terminal.enter("and the volcano?")
+        terminal.expect("thinking …")  # before the first word
+        terminal.expect("and the volcano")
+        terminal.expect(PROMPT)
+        terminal.enter("/exit")
+        assert terminal.end() == 0

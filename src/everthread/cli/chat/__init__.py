@@ -33,7 +33,7 @@ async def chat(
     if last and conversation is not None:
         raise typer.BadParameter("use either --continue or --conversation, not both")
     try:
-        from everthread.cli.chat import loop  # noqa: PLC0415 - an extra
+        from everthread.cli.chat import loop, slash_commands  # noqa: PLC0415 - an extra
         from everthread.cli.chat.screen import JsonScreen, PlainScreen, TerminalScreen  # noqa: PLC0415
         from everthread.cli.chat.session import open_session  # noqa: PLC0415
         from everthread.settings import data_folder  # noqa: PLC0415
@@ -50,6 +50,8 @@ async def chat(
         if is_terminal:
             screen = TerminalScreen(loop.terminal())
             screen.note("\n".join(filter(None, [loop.GREETING, notice])))
+            if session.conversation is not None:
+                screen.say(await slash_commands.recap(session.conversation))
             await et.workspaces.clean()
             await loop.chat(session, loop.PromptReader(data_folder() / "chat_history"), screen)
         else:

@@ -18,7 +18,6 @@ from rich.console import Console as Terminal
 from everthread.cli.chat import slash_commands
 from everthread.cli.chat.screen import Screen, TerminalScreen
 from everthread.cli.chat.session import ChatSession
-from everthread.cli.output import printable
 from everthread.core.errors import EverthreadError
 from everthread.core.turn_events import Done, Failed
 from everthread.runs.engine import LiveTurn
@@ -73,10 +72,13 @@ async def chat(session: ChatSession, reader: LineReader, screen: TerminalScreen)
             if line.lstrip().startswith("/"):
                 console.details = screen.details
                 if text := await slash_commands.run(console, line):
-                    screen.console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
+                    screen.say(text)
             else:
                 screen.begin()
-                await answer(session, line, screen)
+                try:
+                    await answer(session, line, screen)
+                finally:
+                    screen.stop_waiting()
         except EverthreadError as problem:
             screen.note(str(problem))
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from rich.console import Console
 from rich.live import Live
 from rich.markdown import Markdown
+from rich.status import Status
 from rich.text import Text
 
 from everthread.cli.output import Output, one_line, printable
@@ -235,14 +236,29 @@ class TerminalScreen:
         self.details = Details()
         self._stream = MarkdownStream(console)
         self._thinking: list[str] = []
+        self._waiting: Status | None = None
 
     def begin(self) -> None:
-        """Start a new turn."""
+        """Start a new turn; until there is something to show, a sign says that it is at work."""
         self.details = Details()
         self._stream = MarkdownStream(self.console)
         self._thinking = []
+        self._waiting = self.console.status(Text("thinking …", style="dim"))
+        self._waiting.start()
+
+    def stop_waiting(self) -> None:
+        """There is something to show, or nothing will come."""
+        if self._waiting is not None:
+            self._waiting.stop()
+            self._waiting = None
+
+    def say(self, text: str) -> None:
+        """A text of ours, as it is."""
+        self.console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
     def show(self, event: TurnEvent) -> None:
+        if isinstance(event, Token | ToolCall | Recall | Compacted | Done | Failed):
+            self.stop_waiting()
         if isinstance(event, Thinking):
             self._thinking.append(event.text)
             self.details.thinking.append(event.text)

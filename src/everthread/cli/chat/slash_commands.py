@@ -15,12 +15,17 @@ from everthread.compaction.fullness import measure
 from everthread.context import read_view
 from everthread.context.budget import Budget
 from everthread.context.message_format import calls_of
+from everthread.conversation import Conversation
 from everthread.core.errors import EverthreadError, Invalid
 from everthread.core.nouns import Message, Ref
 from everthread.history import export as exporting
 
 Command = Callable[["ChatConsole", str], Awaitable[str]]
 NOTHING_YET: Final = "Nothing was said yet."
+_RECAP_READ: Final = 20
+"""Tool calls and results are read too, and not shown."""
+_RECAP_SHOWN: Final = 4
+_RECAP_CHARACTERS: Final = 200
 NO_FILES: Final = "No files yet; /upload FILE adds one."
 
 
@@ -104,9 +109,23 @@ async def resume(console: ChatConsole, name: str) -> str:
             for at, one in enumerate(await session.recent(), start=1)
         ]
         return "\n".join([*lines, "/resume NUMBER continues one."]) if lines else "No conversations yet."
-    found = await session.resume(name)
-    tail = [f"{one.role}: {one_line(one.text)[:100]}" for one in await found.tail(4) if one.text]
-    return "\n".join([f"Continuing {found.id}.", *tail])
+    return await recap(await session.resume(name))
+
+
+async def recap(conversation: Conversation) -> str:
+    """Where a conversation was left: its title and its last messages."""
+    said = [one for one in await conversation.tail(_RECAP_READ) if one.text and one.role in ("user", "assistant")]
+    lines = [f"{_speaker(one)}: {_shortened(one_line(one.text))}" for one in said[-_RECAP_SHOWN:]]
+    title = one_line(conversation.title or "") or conversation.id
+    return "\n".join([f"Continuing “{title}”, {conversation.info.entry_count:,} messages.", *lines])
+
+
+def _speaker(message: Message) -> str:
+    return message.name or ("you" if message.role == "user" else message.role)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _RECAP_CHARACTERS else f"{text[: _RECAP_CHARACTERS - 1]}…"
 
 
 async def fork(console: ChatConsole, seq: str) -> str:

@@ -1,0 +1,114 @@
+"""`everthread recall`: what would be brought back for a question, and `everthread usage`: what turns cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Any
+
+import typer
+
+from everthread.cli.app import app, command
+from everthread.cli.invocation import Invocation, find_conversation
+from everthread.cli.options import ConversationArgument
+from everthread.cli.output import Styled, format_time, one_line, printable
+from everthread.core.errors import NotFound
+from everthread.core.turns import TurnQuery, TurnState
+from everthread.instance import Everthread
+from everthread.recall.search import RecallHit
+
+_PAGE = 200
+USAGE = ("input_tokens", "output_tokens", "total_tokens")
+
+
+@command(app)
+async def recall(
+    cli: Invocation,
+    conversation: ConversationArgument,
+    question: Annotated[list[str], typer.Argument(metavar="QUESTION…", help="What is asked.")],
+    limit: Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="The maximum number.")] = 10,
+    max_tokens: Annotated[
+        int, typer.Option(min=1, metavar="N", help="The maximum of all hits together, in tokens.")
+    ] = 2000,
+    everywhere: Annotated[
+        bool, typer.Option("--everywhere", help="In all conversations of the owner, not only in this one.")
+    ] = False,
+) -> None:
+    """Show what earlier messages would be recalled for a question, best first."""
+    text = " ".join(question)
+    if not text.strip():
+        raise typer.BadParameter("give a question, such as: what can she not eat?")
+    async with cli.open() as et:
+        found = await find_conversation(et, cli.owner, conversation)
+        hits = await found.recall(
+            text, limit=limit, max_tokens=max_tokens, scope="owner" if everywhere else "conversation"
+        )
+    if cli.out.json:
+        cli.out.document(
+            {
+                "hits": list(hits),
+                "by_meaning": hits.by_meaning,
+                "is_behind": hits.is_behind,
+                "truncated": hits.truncated,
+                "unanswered": list(hits.unanswered),
+            }
+        )
+        return
+    for hit in hits:
+        cli.out.pieces(_as_text(hit, "" if hit.conversation_id == found.id else hit.conversation_id))
+    if not hits:
+        cli.out.note("nothing that was said has to do with it")
+    if not hits.by_meaning:
+        cli.out.note("searched by words only; `everthread doctor` tells how to search by meaning too")
+
+
+def _as_text(hit: RecallHit, where: str) -> list[Styled]:
+    numbers = ", ".join(f"#{seq}" for seq in hit.seqs)
+    place = f"  {one_line(where)}" if where else ""
+    head = f"  {one_line(hit.speaker)}  {format_time(hit.said_at)}{place}\n"
+    lines = [(f"       {line}\n", "") for line in printable(hit.text).split("\n")]
+    return [(f"{numbers:>6}", "bold cyan"), (head, "dim"), *lines]
+
+
+@command(app)
+async def usage(
+    cli: Invocation,
+    conversation: Annotated[
+        str | None, typer.Argument(metavar="[CONVERSATION]", help="Its id, or its beginning; without it, all.")
+    ] = None,
+) -> None:
+    """Show how many turns were run and how many tokens they took, by model, as the providers counted them."""
+    async with cli.open() as et:
+        id = None if conversation is None else (await find_conversation(et, cli.owner, conversation)).id
+        rows = await _usage(et, cli.owner, id)
+    if cli.out.json:
+        for row in rows:
+            cli.out.document(row)
+        return
+    if not rows:
+        raise NotFound("no turns yet: `everthread chat` runs one")
+    cli.out.table(
+        ("model", ">turns", ">failed", ">tokens in", ">tokens out"),
+        [
+            (row["model"] or "as set", row["turns"], row["failed"], *(f"{row[name]:,}" for name in USAGE[:2]))
+            for row in rows
+        ],
+    )
+
+
+async def _usage(et: Everthread, owner: str, conversation: str | None) -> list[dict[str, Any]]:
+    turns: Counter[str | None] = Counter()
+    failed: Counter[str | None] = Counter()
+    tokens: Counter[tuple[str | None, str]] = Counter()
+    before = None
+    while page := await et.store.turns.list(
+        TurnQuery(owner=owner, conversation=conversation, before=before, limit=_PAGE)
+    ):
+        for turn in page:
+            turns[turn.model] += 1
+            failed[turn.model] += turn.state is TurnState.FAILED
+            tokens.update({(turn.model, name): turn.usage.get(name, 0) for name in USAGE})
+        before = page[-1].number
+    return [
+        {"model": model, "turns": count, "failed": failed[model], **{name: tokens[model, name] for name in USAGE}}
+        for model, count in turns.most_common()
+    ]
