@@ -1,7 +1,7 @@
 /** Text as Markdown, made safe: no HTML of its own, no picture or script from elsewhere, links open apart. What is very long is
  * shown as it is, its beginning first: no message may hold up the page. */
 
-import { memo, useEffect, useState, type ReactNode } from "react";
+import { memo, useEffect, useMemo, useState, type ReactNode } from "react";
 import Markdown, { type Components } from "react-markdown";
 import rehypeSanitize from "rehype-sanitize";
 import remarkGfm from "remark-gfm";
@@ -26,16 +26,32 @@ const COMPONENTS: Components = {
   pre: ({ children }) => <Code>{children}</Code>,
 };
 
-export const Said = memo(function Said({ text }: { readonly text: string }) {
+interface Props {
+  readonly text: string;
+  /** Where numbers such as [#12] or [#12–#20] lead, in a text that names messages so. */
+  readonly onMessage?: (seq: number) => void;
+}
+
+export const Said = memo(function Said({ text, onMessage }: Props) {
+  const components = useMemo(() => (onMessage === undefined ? COMPONENTS : { ...COMPONENTS, a: referring(onMessage) }), [onMessage]);
   if (text.length > LONG_CHARACTERS) return <Long text={text} />;
   return (
     <div className="said">
-      <Markdown remarkPlugins={[remarkGfm]} rehypePlugins={[rehypeSanitize]} components={COMPONENTS}>
-        {text}
+      <Markdown remarkPlugins={[remarkGfm]} rehypePlugins={[rehypeSanitize]} components={components}>
+        {onMessage === undefined ? text : text.replace(REFERENCE, (whole, seq: string) => `[${whole.slice(1, -1)}](#message-${seq})`)}
       </Markdown>
     </div>
   );
 });
+
+const REFERENCE = /\[#(\d+)(?:[–-]#?\d+)?\](?!\()/g;
+
+function referring(onMessage: (seq: number) => void): NonNullable<Components["a"]> {
+  return function Reference({ href, children }) {
+    const seq = Number(/^#message-(\d+)$/.exec(href ?? "")?.[1]);
+    return seq > 0 ? <button className="link number" onClick={() => onMessage(seq)}>{children}</button> : <>{children}</>;
+  };
+}
 
 /** Text as it is, in a frame; its beginning first where it is long. */
 export function Verbatim({ text }: { readonly text: string }) {

@@ -217,7 +217,7 @@ export const en = {
   keyKept: "The key stays in this browser until you sign out.",
   enter: "Sign in",
   signedInAs: (owner: string) => `Signed in as ${owner}`,
-  thisMachine: "This computer",
+  thisMachine: "Local",
   noKeyNeeded: "No key is needed on this computer",
   changeTo: (owner: string) => `Switch to ${owner}`,
   addKey: "Sign in with another key",

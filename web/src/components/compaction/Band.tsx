@@ -30,9 +30,11 @@ export function Band({ conversation, compaction, onJump }: Props) {
         <div className="head">
           <Icon name="layers" />
           <strong>{title}</strong>
+          <button className="open" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>{isOpen ? t.close : t.openSummary}</button>
+        </div>
+        <div className="row tight">
           <span className="tag number">{t.fromTo(count(compaction.tokensBefore, language), count(compaction.tokensAfter, language))}</span>
           <span className="tag">{t.facts(compaction.factsKept, compaction.factsTotal)}</span>
-          <button className="open" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>{isOpen ? t.close : t.openSummary}</button>
         </div>
         {!isOpen && <p className="faint" style={{ margin: 0 }}>{firstLine(compaction.summary.replace(/^#+ .*\n+/, "").replace(/[*#]/g, ""), 150)}</p>}
         {isOpen && (
@@ -58,7 +60,7 @@ function Sides({ conversation, compaction, onJump }: Props) {
     <div className="sides">
       <div tabIndex={0}>
         <h3>{t.summary}</h3>
-        <Said text={compaction.summary} />
+        <Said text={compaction.summary} onMessage={onJump} />
       </div>
       <div tabIndex={0}>
         <h3>{t.originals}</h3>

@@ -29,7 +29,7 @@ export function Gauge({ figures, mostMessages }: Props) {
         <span className="mark hard" />
       </div>
       <div className="ticks faint number">
-        {mark !== null && <span style={isFarRight ? { right: `calc(100% - ${share(mark)})` } : { left: share(mark) }}>{t.threshold} {brief(mark, language)}</span>}
+        {mark !== null && <span style={isFarRight ? { right: `max(calc(100% - ${share(mark)}), 4.5em)` } : { left: share(mark) }}>{t.threshold} {brief(mark, language)}</span>}
         <span style={{ right: 0 }} title={t.hardLimit}>{brief(limit, language)}</span>
       </div>
       <ul className="legend">

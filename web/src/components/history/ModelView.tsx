@@ -139,7 +139,7 @@ function Quoted({ quotation, onJump }: { readonly quotation: Quotation; readonly
         {firstSeq !== null && <button className="link number" onClick={() => onJump(firstSeq)}>#{firstSeq}{lastSeq !== firstSeq && `–${lastSeq}`}</button>}
         {quotation.speaker !== null && <span>{t.roles[quotation.speaker] ?? quotation.speaker}</span>}
       </p>
-      <Said text={text} />
+      <Said text={text} onMessage={onJump} />
     </section>
   );
 }
