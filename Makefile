@@ -5,7 +5,7 @@
 .DEFAULT_GOAL := help
 unexport PYTHONDONTWRITEBYTECODE  # where it is set, each of the processes that tests start would compile everything again
 .DELETE_ON_ERROR:
-.PHONY: help run demo test tests test-long chromium check fmt bench bench-recall peers web types docs dist lock clean
+.PHONY: help run demo test tests test-long chromium check fmt bench bench-recall peers lowest web types docs dist lock clean
 
 UV    := sh tools/uv.sh
 BIN   := .venv/bin
@@ -13,6 +13,7 @@ PLACE := $(shell pwd | cksum | cut -d' ' -f1)
 RUN   := .venv/.installed-run
 DEV   := .venv/.installed-dev
 PEERS := .venv-peers/.installed-peers
+LOWEST := .venv-lowest/.installed-lowest
 DOCS  := .venv-docs/.installed-docs
 NODE  := web/node_modules/.installed
 WEB   := src/everthread/http/static/index.html
@@ -61,6 +62,8 @@ bench-recall: $(DEV) ## measure how much is found again, beside BM25; ARGS="--em
 
 peers: $(PEERS) ## install the peers into .venv-peers
 
+lowest: $(LOWEST) ## install the lowest versions that pyproject.toml allows into .venv-lowest; make test-long then tests with them
+
 web: $(WEB) ## build the page
 
 types: $(DEV) $(NODE) ## make the page's types again from the service's OpenAPI
@@ -95,6 +98,9 @@ $(DEV): requirements/dev.txt pyproject.toml .venv/.at-$(PLACE)
 $(PEERS): requirements/peers.txt pyproject.toml .venv-peers/.at-$(PLACE)
 	$(call install,.venv-peers,requirements/peers.txt)
 
+$(LOWEST): requirements/lowest.txt pyproject.toml .venv-lowest/.at-$(PLACE)
+	$(call install,.venv-lowest,requirements/lowest.txt)
+
 $(DOCS): requirements/docs.txt .venv-docs/.at-$(PLACE)
 	$(UV) pip install --quiet --python .venv-docs/bin/python --require-hashes --requirement requirements/docs.txt
 	@touch $@
@@ -119,9 +125,10 @@ lock: ## pin the dependencies again, with hashes, naming no address
 	$(COMPILE) $(PROJECT) --output-file requirements/run.txt
 	$(COMPILE) $(PROJECT) requirements/dev.in --constraint requirements/run.txt --output-file requirements/dev.txt
 	$(COMPILE) $(PROJECT) requirements/peers.in --output-file requirements/peers.txt
+	$(COMPILE) --resolution lowest-direct --extra all --extra adopt --extra deepagents pyproject.toml requirements/lowest.in --output-file requirements/lowest.txt
 	$(COMPILE) requirements/docs.in --output-file requirements/docs.txt
 	npm --prefix web install --package-lock-only --no-audit --no-fund
 	node web/unaddress.mjs
 
 clean: ## remove environments and caches
-	rm -rf .venv .venv-docs .venv-peers .uv site web/node_modules src/everthread/http/static .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf .venv .venv-docs .venv-lowest .venv-peers .uv site web/node_modules src/everthread/http/static .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -21,6 +21,8 @@ from typing import NamedTuple
 
 import zstandard
 
+from everthread.adapters.stores.zstd_check import require_working_zstd
+
 PACKED = b"\x03"
 """How a packed document begins; payloads (`sqlite/compression.py`) have other first bytes."""
 _DICTIONARY = "records-1.dict"
@@ -108,6 +110,7 @@ def _codec() -> _Codec:
 
 @cache
 def _prepared() -> tuple[zstandard.ZstdCompressionDict, zstandard.ZstdCompressionParameters]:
+    require_working_zstd()
     dictionary = zstandard.ZstdCompressionDict((files(__package__) / _DICTIONARY).read_bytes())
     parameters = zstandard.ZstdCompressionParameters.from_level(
         _LEVEL,

@@ -17,6 +17,8 @@ from importlib.resources import files
 
 import zstandard
 
+from everthread.adapters.stores.zstd_check import require_working_zstd
+
 _WITHOUT_ID, _WHOLE = b"\x01", b"\x02"
 """How a packed payload begins. One that is packed with another dictionary would begin with another byte."""
 _DICTIONARY = "payloads-1.dict"
@@ -63,6 +65,7 @@ def add_compression_functions(connection: sqlite3.Connection) -> None:
 
 @cache
 def _prepared() -> tuple[zstandard.ZstdCompressionDict, zstandard.ZstdCompressionParameters]:
+    require_working_zstd()
     dictionary = zstandard.ZstdCompressionDict((files(__package__) / _DICTIONARY).read_bytes())
     parameters = zstandard.ZstdCompressionParameters.from_level(
         _LEVEL,
