@@ -16,6 +16,7 @@
     python -m benchmarks front       # with defaults, until all background work is done:
       front_door         four turns, archived only and in use
       front_door_lag     how late the event loop is while the worker is at full work
+      summary_truth      planted lies that are caught in a model's summaries
 
 Each prints a table and, with --out, writes JSON with commit, versions and load. The machines are noisy: systems
 take turns inside one process, and ratios are compared, never times. Peers and the bare databases come from the

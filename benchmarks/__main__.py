@@ -19,6 +19,7 @@ from benchmarks import (
     report,
     search,
     storage,
+    summary_truth,
     tokens,
     turns,
     writers,
@@ -42,6 +43,7 @@ CONTEXT: dict[str, Scenario] = {
     "background": context_cost.background,
     "facts_kept": facts_kept.run,
     "invalid_requests": invalid_requests.run,
+    "summary_truth": summary_truth.run,
 }
 LANGGRAPH: dict[str, Scenario] = {"checkpoints": checkpoints.run, "checkpoints_alone": checkpoints.alone}
 TURN: dict[str, Scenario] = {
@@ -101,6 +103,7 @@ def main() -> None:
     facts_kept.add_options(parser)
     front_door.add_options(parser)
     invalid_requests.add_options(parser)
+    summary_truth.add_options(parser)
     options = parser.parse_args()
     results = {}
     for name in _chosen(options.scenario):

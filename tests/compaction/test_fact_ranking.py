@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 
 from everthread.compaction import Source, SourceCall, facts_of_sources, find_facts, rank_facts, split_kept
+from everthread.compaction.fact_ranking import is_askable
 from tests.compaction.spans import assistant, result, spans, texts, user
 
 
@@ -60,10 +61,15 @@ def test_a_text_keeps_all_its_own_facts(text: str) -> None:
 
 @given(spans())
 def test_ranking_gives_every_fact_of_any_span_once_and_those_of_users_first(sources: list[Source]) -> None:
-    facts = facts_of_sources(sources)
-    ranked = rank_facts(facts, sources)
+    facts = [fact for fact in facts_of_sources(sources) if is_askable(fact)]
+    ranked = rank_facts(facts_of_sources(sources), sources)
     assert {fact.normal for fact in ranked} == {fact.normal for fact in facts}
     assert len(ranked) == len({fact.normal for fact in ranked})
     users = {source.seq for source in sources if source.role in ("user", "human")}
     said_by_user = [fact.seq in users for fact in ranked]
     assert said_by_user == sorted(said_by_user, reverse=True)
+
+
+def test_a_word_in_quotes_or_a_stop_word_is_no_fact() -> None:
+    said = [user(1, 'He was "late" again, and `is` is a keyword. The order was "Late Harvest", `9310`.')]
+    assert {fact.text for fact in rank_facts(facts_of_sources(said), said)} == {"Late Harvest", "9310"}

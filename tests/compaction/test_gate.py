@@ -206,7 +206,8 @@ HONEST = [
 
 
 def _of_a_model(summary: str, source_tokens: int = 5_000) -> Accepted | Rejected:
-    source = Source(seq=1, role="user", text="What became of the orders? " * 20)
+    told = "Sorry, I cannot come to Rome in May. I can't find order A-7: it went by rail. 抱歉，无法参加会议。"
+    source = Source(seq=1, role="user", text=f"What became of the orders? {told} " * 20)
     return check_summary(
         summary, [source], [], count_tokens=count_tokens, source_tokens=source_tokens, max_tokens=800, by_model=True
     )

@@ -215,6 +215,9 @@ def _print_diff(cli: Invocation, compared: CompactionDiff, full: bool) -> None:
         cli.out.pieces([(f"- {message.seq} {message.name or message.role}\n", "red"), (f"  {said}\n", "")])
     cli.out.pieces([(f"\ntheir summary, {one.tokens_after:,} tokens\n", "bold")])
     cli.out.pieces((f"+ {line}\n", "green") for line in printable(compared.summary).split("\n"))
+    if one.struck:
+        cli.out.pieces([(f"\nstruck from it, {len(one.struck):,} sentences that the messages do not say\n", "bold")])
+        cli.out.pieces((f"× {printable(line)}\n", "yellow") for line in one.struck)
     _print_facts(cli, "facts in both", compared.facts_kept, full)
     _print_facts(cli, "facts only in the originals", compared.facts_only_in_originals, full)
 

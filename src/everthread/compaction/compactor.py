@@ -241,6 +241,7 @@ class Compactor:
             tokens_after=made.tokens,
             facts_total=made.facts_total,
             facts_kept=made.facts_kept,
+            struck=made.struck,
             seconds=round(time.monotonic() - began, 3),
         )
         entries = sorted({one.entry_seq for one in stretch})
@@ -309,7 +310,8 @@ class Compactor:
             strategy=made.strategy,
             trigger=trigger,
             tokens_after=made.tokens,
-            facts_total=made.facts_total,
+            # Of the originals: what the children lost is lost here too.
+            facts_total=max(made.facts_total, sum(one.facts_total for one in oldest)),
             facts_kept=made.facts_kept,
             seconds=round(time.monotonic() - began, 3),
             created_at=self.clock(),
@@ -337,6 +339,7 @@ def _parent_of(oldest: Sequence[Compaction], **written: Any) -> Compaction:
         span_hash=sha256(" ".join(one.span_hash for one in oldest).encode()).hexdigest(),
         children=tuple(one.id for one in oldest),
         model=None,
+        struck=(),
         original_count=len(oldest),
         new_count=1,
         tokens_before=sum(one.tokens_after for one in oldest),

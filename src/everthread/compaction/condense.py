@@ -25,6 +25,7 @@ from everthread.compaction.summary_format import (
     mention_list,
     parse_summary,
 )
+from everthread.compaction.superseded import mark_superseded
 from everthread.text.facts import Fact, find_facts
 from everthread.text.language import language_of_text, readable
 from everthread.text.normal_forms import normalise
@@ -63,7 +64,8 @@ def condense(summaries: Sequence[ChildSummary], *, max_tokens: int, count_tokens
         shares=_CONDENSED_SHARES,
         count_tokens=count_tokens,
     )
-    best_first = [lines[candidate.index][0] for candidate in chosen]
+    said_later = [(line.last_seq, line.text) for line, _ in lines if line.section in ("decisions", "facts", "goal")]
+    best_first = mark_superseded([lines[candidate.index][0] for candidate in chosen], said_later, language)
     prose = format_summary(lines_that_fit(best_first, language, prose_tokens, count_tokens), language)
     listed = mention_list(split_kept(prose, ranked)[1], language, int(max_tokens * FACTS_SHARE), count_tokens)
     whole = join_within(prose, listed, max_tokens, count_tokens)

@@ -52,10 +52,12 @@ from everthread.compaction.summary_format import (
     source_tag,
     to_one_line,
 )
+from everthread.compaction.superseded import mark_superseded
 from everthread.compaction.tool_calls import CallOutcome, call_outcomes, outcome_line
 from everthread.text import cues
 from everthread.text.facts import Fact
 from everthread.text.language import Language
+from everthread.text.sentences import split_sentences
 from everthread.text.terms import terms
 
 # A summary longer than this part of its source saves too little to be read instead of it.
@@ -88,6 +90,8 @@ class _Draft:
     first: list[CandidateLine]
     ranked: list[Fact]
     days: dict[int, str]
+    said_later: list[tuple[int, str]]
+    """What users said, by its seq: a decision may have been replaced in it."""
     language: Language
     shares: dict[Section, float]
     message_share: float
@@ -121,6 +125,12 @@ def _draft(read: Sequence[Source], facts: Sequence[Fact], kind: ConversationKind
         candidates=made,
         first=first,
         ranked=rank_facts(facts, read),
+        said_later=[
+            (source.seq, piece.text)
+            for source in read
+            if is_user(source) and cues.revises(source.text)
+            for piece in split_sentences(source.text)
+        ],
         days={source.seq: source.said_at.date().isoformat() for source in read if source.said_at},
         language=language,
         shares=_SHARES_BY_KIND[kind],
@@ -138,7 +148,8 @@ def _write(draft: _Draft, prose_tokens: int, list_tokens: int, count_tokens: Tok
         first=draft.first,
         count_tokens=count_tokens,
     )
-    lines = lines_that_fit(list(_lines(chosen, draft.days)), draft.language, prose_tokens, count_tokens)
+    told = mark_superseded(list(_lines(chosen, draft.days)), draft.said_later, draft.language)
+    lines = lines_that_fit(told, draft.language, prose_tokens, count_tokens)
     prose = format_summary(lines, draft.language)
     return prose, mention_list(split_kept(prose, draft.ranked)[1], draft.language, list_tokens, count_tokens)
 

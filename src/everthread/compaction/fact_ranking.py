@@ -14,10 +14,12 @@ from everthread.text.fact_rule import FactKind
 from everthread.text.facts import Fact, find_facts
 from everthread.text.language import readable
 from everthread.text.normal_forms import normalise, vaguer_dates
+from everthread.text.terms import terms
 
 # The mark by which a line of a summary names its source: `[#12]`, `[#5–#9]`, `[#12, 2024-05-03]`. No fact.
 SOURCE_TAG = re.compile(r"\[#\d+(?:(?:–|, )#\d+)*(?:, \d{4}-\d\d-\d\d)?\]")
 
+_PLAIN_WORD = re.compile(r"[a-z][a-z'’]*")
 _BARE = re.compile(r"-?[\d.,]+")
 _BARE_NUMBER_WEIGHT = 0.5
 # How much a fact of a kind is worth to who goes on with the work: what can be acted on before wording.
@@ -45,13 +47,23 @@ def rank_facts(facts: Iterable[Fact], sources: Sequence[Source]) -> list[Fact]:
     users = {source.seq for source in sources if is_user(source)}
     mentions: defaultdict[str, list[Fact]] = defaultdict(list)
     for fact in facts:
-        mentions[fact.normal].append(fact)
+        if is_askable(fact):
+            mentions[fact.normal].append(fact)
     seqs = [source.seq for source in sources] or [0]
     order: list[tuple[float, int, str, Fact]] = []
     for normal, said in mentions.items():
         best = max(said, key=lambda fact: (fact.seq in users, fact.seq))
         order.append((-_worth(said, users, min(seqs), max(seqs)), best.seq, normal, best))
     return [fact for *_, fact in sorted(order, key=lambda entry: entry[:3])]
+
+
+def is_askable(fact: Fact) -> bool:
+    """Whether somebody would ask for it: a quoted "is" or a lone lower-case word in quotes is wording, and no fact."""
+    if fact.kind not in ("quote", "code", "name", "title"):
+        return True
+    if fact.kind == "quote" and _PLAIN_WORD.fullmatch(fact.text):
+        return False
+    return bool(terms(fact.text)) or not fact.text.isascii()
 
 
 def split_kept(summary: str, facts: Iterable[Fact]) -> tuple[list[Fact], list[Fact]]:

@@ -2,6 +2,7 @@
 
 A summary passes when it says something, in fewer tokens than its source, in its own words or by tagged
 lines, and holds nothing that a model would obey. A model's must also be more than a refusal or a few words.
+What a model says that its sources do not is struck (`claims.py`), and a summary of which most would go is refused.
 What it dropped of the facts is then listed at its end, within 30 % of the limit. A refused summary changes
 nothing: the caller records why and goes on.
 """
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from everthread.compaction.claims import StruckSentence, check_claims
 from everthread.compaction.fact_ranking import SOURCE_TAG, rank_facts, split_kept
 from everthread.compaction.sources import Source, TokenCounter, speaker
 from everthread.compaction.summary_format import FACTS_SHARE, cut_at_sentence, join_within, mention_list, strip_mentions
@@ -22,7 +24,7 @@ from everthread.text.facts import Fact
 from everthread.text.language import language_of_text, readable
 
 RejectionReason = Literal[
-    "empty", "not-smaller", "too-long", "echo", "tool-syntax", "role-marks", "dialogue", "too-short"
+    "empty", "not-smaller", "too-long", "echo", "tool-syntax", "role-marks", "dialogue", "too-short", "untrue"
 ]
 
 # A text over twice the limit was not written to it; cutting more than half away would keep a beginning, no summary.
@@ -35,6 +37,8 @@ _ECHO_STEP = 32
 # summary; a refusal is one by its first words, unless enough follows to be a summary after all.
 _TOO_SHORT = 0.01
 _REFUSAL_TOKENS = 120
+# A model that invents more than this of its sentences is not trusted with the others.
+_UNTRUE_SHARE = 0.5
 _CANNOT = r"(?:can(?:no|['’])t|can not|won['’]t|am (?:not able|unable) to|['’]m (?:not able|unable) to)"
 _REFUSES = re.compile(
     r"(?:(?:I['’]m|I am)\s+(?:\w+\s+)?sorry|sorry|(?:my )?apologies|I apologi[sz]e|unfortunately)\b[^.!?\n]{0,40}?"
@@ -59,6 +63,8 @@ class Accepted:
     facts_kept: int
     cut: bool
     """Whether sentences at the end were cut off to make it fit."""
+    struck: tuple[StruckSentence, ...] = ()
+    """What a model said that its sources do not; it is not in the text."""
     kind: Literal["accepted"] = "accepted"
 
 
@@ -89,6 +95,12 @@ def check_summary(
         refused = _model_rejection(prose, tokens, min(source_tokens, max_tokens))
     if refused is not None:
         return refused
+    struck: tuple[StruckSentence, ...] = ()
+    if by_model:
+        checked = check_claims(prose, sources)
+        prose, struck = checked.text, checked.struck
+        if len(struck) > _UNTRUE_SHARE * checked.sentences:
+            return Rejected(reason="untrue", detail=f"of {checked.sentences} sentences {len(struck)}; {struck[0]}")
     most_tokens = min(max_tokens, source_tokens - 1)
     ranked = rank_facts(facts, sources)
     text = _with_missing_facts(prose, ranked, most_tokens, int(FACTS_SHARE * max_tokens), count_tokens)
@@ -100,6 +112,7 @@ def check_summary(
         facts_total=len(ranked),
         facts_kept=len(split_kept(text, ranked)[0]),
         cut=not text.startswith(prose),
+        struck=struck,
     )
 
 

@@ -20,7 +20,7 @@ from typing import Protocol
 
 from everthread.compaction.condense import condense, facts_of_summaries
 from everthread.compaction.extract import extract, extract_openings
-from everthread.compaction.fact_ranking import facts_of_sources, split_kept
+from everthread.compaction.fact_ranking import facts_of_sources, is_askable, split_kept
 from everthread.compaction.gate import Accepted, check_summary
 from everthread.compaction.policy import CompactionPolicy
 from everthread.compaction.sources import (
@@ -99,6 +99,7 @@ class CheckedSummary:
     model: str | None
     facts_total: int
     facts_kept: int
+    struck: tuple[str, ...] = ()
     failures: tuple[SummaryFailure, ...] = ()
 
 
@@ -137,6 +138,7 @@ async def summarise(
                 model=model.name if by_model and model is not None else None,
                 facts_total=judged.facts_total,
                 facts_kept=judged.facts_kept,
+                struck=tuple(map(str, judged.struck)),
                 failures=tuple(failures),
             )
         failures.append(SummaryFailure(stage=stage, reason=f"{judged.reason}: {judged.detail}"))
@@ -217,7 +219,7 @@ def condense_summaries(children: Sequence[ChildSummary], policy: CompactionPolic
     tokens = count_tokens(text)
     if not text or tokens >= sum(count_tokens(child.text) for child in children):
         return None
-    facts = facts_of_summaries(children)
+    facts = [fact for fact in facts_of_summaries(children) if is_askable(fact)]
     known = len({fact.normal for fact in facts})
     return CheckedSummary(
         text=text,

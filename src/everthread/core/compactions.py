@@ -41,11 +41,14 @@ class Compaction:
     tokens_after: int
     facts_total: int
     facts_kept: int
+    """Of the facts of the messages themselves, also where the summary was made from summaries."""
     seconds: float
     created_at: datetime
     undone_at: datetime | None = None
     invalid_at: datetime | None = None
     """When a message inside was revised, deleted or erased; since then no view uses it."""
+    struck: tuple[str, ...] = ()
+    """What a summary model said that the messages do not: each sentence that was taken out, after the reason."""
 
     @property
     def is_live(self) -> bool:

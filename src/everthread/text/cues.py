@@ -46,6 +46,16 @@ _DECISION = _cue(
     签了|订了|下单|买了|交了|约了|约在|同意|批准|取消|推迟|提前到
     """,
 )
+_REVISION = _cue(
+    """
+    instead|rather than|chang(?:e|ed|ing) (?:my|our) mind|no longer|any ?more|cancel\\w*|scrap|call(?:ed)? off
+    (?:switch|mov|chang|push|postpon|shift)(?:e|ed|es|ing)?(?: [\\w']+){0,5}? (?:to|until)
+    let'?s not|not .{1,30} after all|after all|on second thought|forget (?:about )?the|never mind the|drop the
+    """,
+    """
+    改成|改为|改到|改用|改在|换成|换到|取消|不要了|算了|不用.{0,12}了|不去.{0,6}了|推迟|延期|延后|提前到|作废|收回|还是用|还是去
+    """,
+)
 _STANDING = _cue(
     """
     my (?:name|wife|husband|partner|son|daughter|mom|mother|dad|father|brother|sister|dog|cat)
@@ -177,6 +187,11 @@ def is_lasting(sentence: str) -> bool:
 def is_pending(sentence: str) -> bool:
     """It leaves something to be done."""
     return bool(_PENDING().search(sentence))
+
+
+def revises(sentence: str) -> bool:
+    """It takes something back or puts something else in its place."""
+    return bool(_REVISION().search(sentence))
 
 
 def aims(sentence: str) -> bool:

@@ -93,7 +93,7 @@ def _is_titled(line: str) -> bool:
 
 
 _HAN = r"[\u4e00-\u9fff]"
-_SURNAMES = (
+SURNAMES = (
     "王李张刘陈杨黄赵周吴徐孙马朱胡郭何高林罗郑梁谢宋唐许韩冯邓曹彭曾肖田董袁潘于蒋蔡余杜叶程苏魏吕丁任沈姚卢姜崔"
     "钟谭陆汪范金石廖贾夏韦付方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱严覃武戴莫孔向汤"
 )
@@ -117,7 +117,7 @@ _SAYING = (
 _BEFORE_NAME = (
     rf"(?:(?<!{_HAN})|(?<=[听据跟和与问让给找但而请])|(?<=因为)|(?<=刚才)|(?<=今天)|(?<=昨天)|(?<=后来)|(?<=不过))"
 )
-_ORDINARY = frozenset(
+ORDINARY_WORDS = frozenset(
     """
     高兴 高手 高度 高中 高层 高考 马上 马路 方便 方法 方案 方面 方向 周末 周一 周二 周三 周四 周五 周六 周日
     周围 周期 任何 任务 任意 何必 何况 何时 白天 万一 黄金 金额 金融 石头 石油 江湖 江西 江苏 严重 严格 程序
@@ -137,7 +137,7 @@ _AT = "在|去|到|住|从|来自|位于|前往|途经|飞|回"
 
 def _is_no_word(match: Match) -> bool:
     """The first two characters are no ordinary word, so the surname is one."""
-    return match["fact"][:2] not in _ORDINARY
+    return match["fact"][:2] not in ORDINARY_WORDS
 
 
 def _is_no_common_place(match: Match) -> bool:
@@ -159,18 +159,18 @@ PEOPLE: tuple[FactRule, ...] = (
     fact_rule(
         "name",
         "chinese",
-        rf"(?:老[{_SURNAMES}]|小(?!程序|于|龙虾|白菜|方桌|马路|高层|石子|金额)[{_SURNAMES}]"
+        rf"(?:老[{SURNAMES}]|小(?!程序|于|龙虾|白菜|方桌|马路|高层|石子|金额)[{SURNAMES}]"
         rf"|阿(?!姨|里|富汗|根廷|拉|尔){_HAN})(?!{_HAN}?[师板家乡])",
     ),
-    fact_rule("name", "chinese", rf"[{_SURNAMES}](?:{_TITLES})(?![程作具人业资])"),
-    fact_rule("name", "chinese", rf"(?:{_INTRODUCED_BY})(?P<fact>[{_SURNAMES}]{_HAN}{{1,2}}?){_NAME_ENDS}"),
+    fact_rule("name", "chinese", rf"[{SURNAMES}](?:{_TITLES})(?![程作具人业资])"),
+    fact_rule("name", "chinese", rf"(?:{_INTRODUCED_BY})(?P<fact>[{SURNAMES}]{_HAN}{{1,2}}?){_NAME_ENDS}"),
     fact_rule(
         "name",
         "chinese",
         rf"(?:名叫|名字叫|名字是|起名叫|小名叫?|昵称叫?)(?P<fact>(?:(?![{_NOT_IN_NAME}]){_HAN}){{2,3}}){_NAME_ENDS}",
     ),
     fact_rule(
-        "name", "chinese", rf"(?<![百老同贵随复改])姓(?:[{_SURNAMES}]|{_LONG_SURNAMES})(?=[，。、的,；;\s!！?？是]|$)"
+        "name", "chinese", rf"(?<![百老同贵随复改])姓(?:[{SURNAMES}]|{_LONG_SURNAMES})(?=[，。、的,；;\s!！?？是]|$)"
     ),
     fact_rule(
         "name", "chinese", rf"(?:(?<!{_HAN})|(?<=[叫是听跟和]))(?P<fact>(?:{_LONG_SURNAMES}){_GIVEN}){_NAME_ENDS}"
@@ -178,7 +178,7 @@ PEOPLE: tuple[FactRule, ...] = (
     fact_rule(
         "name",
         "chinese",
-        rf"{_BEFORE_NAME}(?P<fact>[{_SURNAMES}]{_GIVEN})(?=(?:也|又|还|都|刚|刚才|今天|昨天|已经|那边)?(?:{_SAYING}))",
+        rf"{_BEFORE_NAME}(?P<fact>[{SURNAMES}]{_GIVEN})(?=(?:也|又|还|都|刚|刚才|今天|昨天|已经|那边)?(?:{_SAYING}))",
         guard=_is_no_word,
     ),
     fact_rule("name", "list comma", rf"(?<=、)(?:(?![{_NOT_IN_NAME}又已再先]){_HAN}){{2,3}}(?=[、，。；！？\s]|$)"),

@@ -2203,6 +2203,7 @@ export interface components {
             tokens_after: number;
             facts_total: number;
             facts_kept: number;
+            struck: string[];
             seconds: number;
             is_live: boolean;
             /** Format: date-time */

@@ -218,6 +218,7 @@ def compaction_from_row(row: Any) -> Compaction:
     except orjson.JSONDecodeError:  # a summary may hold half of a surrogate pair
         record = json.loads(document)
     record["children"] = tuple(record["children"])
+    record["struck"] = tuple(record.get("struck", ()))
     return Compaction(
         **record,
         id=row[0],
@@ -376,6 +377,7 @@ def write_values(conversation: int, write: StoredWrite) -> tuple[Any, ...]:
 _RECORD = (
     "level", "after_seq", "branch", "span_hash", "children", "summary", "strategy", "model", "trigger",
     "original_count", "new_count", "tokens_before", "tokens_after", "facts_total", "facts_kept", "seconds",
+    "struck",
 )  # fmt: skip
 """The fields of a compaction that never change, stored as one JSON document."""
 

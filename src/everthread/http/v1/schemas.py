@@ -121,6 +121,9 @@ class CompactionOut(BaseModel):
     tokens_after: int
     facts_total: int
     facts_kept: int
+    struck: list[str] = Field(
+        description="Sentences of the model that its messages do not support, each after the reason."
+    )
     seconds: float
     is_live: bool
     created_at: datetime
