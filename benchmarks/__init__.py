@@ -13,10 +13,11 @@
       background         a model call beside a compaction
       facts_kept         what the extractive summary keeps
       invalid_requests   requests that a provider would refuse
+      memory_sentences   what the rules remember of what users say
+      summary_truth      planted lies that are caught in a model's summaries
     python -m benchmarks front       # with defaults, until all background work is done:
       front_door         four turns, archived only and in use
       front_door_lag     how late the event loop is while the worker is at full work
-      summary_truth      planted lies that are caught in a model's summaries
 
 Each prints a table and, with --out, writes JSON with commit, versions and load. The machines are noisy: systems
 take turns inside one process, and ratios are compared, never times. Peers and the bare databases come from the

@@ -14,6 +14,7 @@ from benchmarks import (
     facts_kept,
     front_door,
     invalid_requests,
+    memory_sentences,
     reading,
     recall_cost,
     report,
@@ -44,6 +45,7 @@ CONTEXT: dict[str, Scenario] = {
     "facts_kept": facts_kept.run,
     "invalid_requests": invalid_requests.run,
     "summary_truth": summary_truth.run,
+    "memory_sentences": memory_sentences.run,
 }
 LANGGRAPH: dict[str, Scenario] = {"checkpoints": checkpoints.run, "checkpoints_alone": checkpoints.alone}
 TURN: dict[str, Scenario] = {

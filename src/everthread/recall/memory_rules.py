@@ -2,7 +2,8 @@
 
 A rule applies only at the beginning of a sentence (after a greeting or the like), so that what is quoted, asked,
 supposed or told of others is none: "she said my name is Ann", "what if I live in Rome?". A sentence that speaks of a
-password or the like is never remembered.
+password or the like is never remembered. The first rules know what is said and put it into words of their own, with a
+subject by which a newer one replaces it; the others know only that such a sentence is worth keeping, and keep it whole.
 """
 
 from __future__ import annotations
@@ -50,11 +51,10 @@ def extract_by_rules(text: str) -> list[ExtractedMemory]:
 # -- sentences -----------------------------------------------------------------------------------------------------
 
 _CUE: Final = re.compile(
-    r"\b(?:my|call me|i go by|allergic|from now on|going forward|in (?:the )?future|always|never|remember|keep in mind"
-    r"|bear in mind|don['’]t forget|i['’]m|i am|i (?:[\w'’]+ ){0,2}(?:prefer|like|love|enjoy|hate|dislike|live|work"
-    r"|moved|speak|eat|drink|can['’]t stand|cannot stand))\b"
+    r"\b(?:my|our|me|i|i['’]m|we|always|never|ever|from now on|going forward|in (?:the )?future|remember|keep in mind"
+    r"|bear in mind|don['’]t|please|avoid|answer|reply|respond|use|stop|keep)\b"
 )
-_CUE_IN_CHINESE: Final = re.compile("我|记住|记得|以后|今后|从现在|从今|不要再|别再")
+_CUE_IN_CHINESE: Final = re.compile("我|记住|记得|记一下|以后|今后|从现在|从今|不要|别|请|一律|千万|尽量|预算|之前先")
 """Apart, because each of these would be tried at every letter of an English text."""
 
 
@@ -69,7 +69,10 @@ _QUOTED_LINE = re.compile(
     r"^[^\S\n]*+(?:>|\||#|[-*+] |\d+[.)] |(?!remember\b)[A-Za-z]\w*:\s).*$", re.MULTILINE | re.IGNORECASE
 )
 """Quotations, tables, lists and transcripts are somebody's text, not the speaker's own word."""
-_END = re.compile(r"(?<=[!?。！？；;\n])\s*|(?<=\.)\s+(?=[^\W\d_a-z]|i\b|$)|\n+")
+_END = re.compile(
+    r"(?<=[!?。！？；;\n])\s*|(?<=\.)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMrs\.)(?<!\bMs\.)(?<!\bProf\.)\s+(?=[^\W\d_a-z]"
+    r"|i\b|$)|\n+"
+)
 _OPENINGS = re.compile(
     r"^(?:(?:hi|hello|hey|hi there|hey there|well|so|oh|ok|okay|yes|yeah|no|also|and|but|btw|by the way|fyi"
     r"|for the record|just so you know|just to let you know|for your information|actually|please note that|note that"
@@ -80,14 +83,16 @@ _OPENINGS = re.compile(
 )
 _BEGINS = re.compile(
     r"(?:(?:please|you can|you may|just|everyone can) )*(?:my|call me|i['’ ]|always|never|from now|going forward"
-    r"|in (?:the )?future|henceforth|remember|keep in mind|bear in mind|don['’]t forget|do not forget)"
-    r"|[我本请以今从记帮你您要一叫可就都称喊不别]",
+    r"|in (?:the )?future|henceforth|remember|keep in mind|bear in mind|don['’]t|do not|we\b|our\b|everyone calls"
+    r"|people call|stop\b|use\b|keep\b|avoid\b|answer\b|reply\b|respond\b|only\b|for all\b|as an? |\w+ is (?:not )?my )"
+    r"|[\u4e00-\u9fff]",
     re.IGNORECASE,
 )
 """How a sentence begins that any rule could fit: most are told apart at once."""
 _NOT_MEANT = re.compile(
-    r"\b(?:if|suppose|imagine|pretend|let['’]s say|for example|e\.g|translate|rewrite|proofread)\b"
-    r"|如果|假如|假设|要是|比如|例如|翻译|改写|扮演|\?|？|吗$|呢$",
+    r"\b(?:if|suppose|imagine|pretend|let['’]s say|for example|e\.g|translate|rewrite|proofread"
+    r"|(?:the|my|a) (?:story|novel|film|movie|poem|essay|character|protagonist)|just kidding)\b"
+    r"|如果|假如|假设|假装|要是|比如|例如|翻译|改写|扮演|小说|故事里|电影里|主角|\?|？|吗$|呢$|来着$",
     re.IGNORECASE,
 )
 SECRET = re.compile(
@@ -100,7 +105,7 @@ SECRET = re.compile(
 def _sentences(text: str) -> Iterator[str]:
     own = _QUOTED_LINE.sub("\n", _CODE.sub(" ", text.replace("’", "'")))
     for part in _END.split(own):
-        said = _OPENINGS.sub("", part.strip(' \t"“”')).strip()
+        said = _OPENINGS.sub("", part.strip(' \t"“”')).strip().rstrip(".!。！;；~ ")
         if 3 <= len(said) <= _MAX_SENTENCE_CHARACTERS and _BEGINS.match(said):
             yield said
 
@@ -157,7 +162,8 @@ _NO_NAME = frozenset(
     "anytime whenever whatever what it that this is was so here there".split()
 )
 _NO_THING = re.compile(
-    r"(?:it|this|that|these|those|the|your|our|you|how|what|when|where|why|them|him|her|us|me|both|all|any|some|option|one"
+    r"(?:it|this|that|these|those|the|your|our|you|how|what|when|where|why|them|him|her|us|me|both|all|any|some"
+    r"|option|one"
     r"|everything|nothing|something|anything|another|such|his|its|their|to (?:know|see|ask|hear|think|say|point|thank"
     r"|understand|add|start|begin|have|get|be|do))\b",
     re.IGNORECASE,
@@ -280,18 +286,247 @@ def _tidy(text: str) -> str:
 
 
 _NO_THING_ZH = re.compile(r"的|这|那|你|您|它|他|她|上面|前面|后面|第[一二三四五0-9]|什么|怎么|哪|的$|和|跟|听|看看")
-_ZH_END = r"(?=$|[，。,!！；;、\s]|\.(?!\d))"
+_ZH_END = r"(?=\s*(?:$|[，。,!！；;、]|\.(?!\d)))"
 _ZH_THING = r"(?P<x>[^，。,.!！；;？?、\s](?:[^，。,.!！；;？?]|\.(?=\d)){0,29}?)[了啦]?" + _ZH_END
 _ZH_NAME = (
-    r"(?P<x>(?![了他她它你您不过上车外去来回做别怎什起])[\u4e00-\u9fffA-Za-z][\u4e00-\u9fffA-Za-z·]{0,11}?)(?:吧|就行|就好|就可以了?|即可|哦|啦)?"
-    + _ZH_END
+    r"\s*(?P<x>(?![了他她它你您不过上车外去来回做别怎什起])(?:[\u4e00-\u9fff·A-Za-z]{1,12}?"
+    r"|[A-Za-z][A-Za-z.'-]{0,20}(?: [A-Z][A-Za-z.'-]{0,20}){0,2}))"
+    r"\s*(?:吧|就行|就好|就可以了?|即可|哦|啦)?" + _ZH_END
 )
 _ZH_WORK = (
-    "老师|教师|医生|护士|程序员|工程师|软件工程师|学生|大学生|研究生|设计师|律师|会计|会计师|作家|司机|厨师|记者|产品经理|研究员"
+    "老师|教师|医生|护士|程序员|工程师|软件工程师|学生|大学生|研究生|设计师|律师|会计|会计师|作家|司机|厨师|记者"
+    "|产品经理|研究员"
     "|教授|公务员|销售|翻译|摄影师|音乐人|画家|农民|退休人员|自由职业者|数据分析师|药剂师|牙医|编辑"
 )
 _ZH_KIN = "儿子|女儿|妻子|老婆|太太|丈夫|老公|先生|妈妈|爸爸|哥哥|姐姐|弟弟|妹妹|女朋友|男朋友|狗|猫|公司|老板"
 _ZH_ORDER_VERBS = "请|都|不要|别|用|使用|回答|回复|叫|称呼|给|写|说|记得|始终|一律|总是|尽量|必须|只|统一|先|务必|把|按"
+
+
+def _whole(kind: MemoryKind, words: str = "The user: {x}.") -> Callable[[re.Match[str]], ExtractedMemory | None]:
+    """The sentence as it was said, never cut."""
+
+    def build(match: re.Match[str]) -> ExtractedMemory | None:
+        said = _tidy(match.string)
+        if match.end() < len(match.string.rstrip(" .!。！;；，,~")) or _MOMENT.search(said):
+            return None
+        pinned = kind in (MemoryKind.INSTRUCTION, MemoryKind.PROFILE)
+        text = said if kind is MemoryKind.INSTRUCTION else words.format(x=said)
+        return ExtractedMemory(text=text, kind=kind, confidence=0.75, is_pinned=pinned)
+
+    return build
+
+
+_MOMENT = re.compile(
+    r"\b(?:right now|today|tonight|this (?:morning|evening|afternoon|time|error|one)|at the moment|again|tomorrow"
+    r"|yesterday|just (?!over|under|outside)|in line \d|errors?|exception|timeout|fails?|failing|bug"
+    r"|your (?:example|code"
+    r"|answer|version|suggestion)|the (?:first|second|third|last|other) (?:one|version|option))\b"
+    r"|今天|今晚|刚才?|马上|等下|一会|明天|昨天|这次|这个|那个|第\s?\d+\s?行|报错|出错|超时|失败|你的|你这",
+    re.IGNORECASE,
+)
+"""What holds only for now, or is about the talk itself."""
+_REST = r"[^?？]{2,200}$"
+_LANGUAGES = (
+    "english|german|french|spanish|italian|portuguese|dutch|polish|russian|ukrainian|turkish|arabic|hindi|chinese"
+    "|mandarin|cantonese|japanese|korean|swedish|norwegian|danish|finnish|greek|hebrew|czech|hungarian|romanian"
+)
+_EN_KIN = (
+    f"{_KIN}|wife's|husband's|parents|kids|children|twins|baby|fianc[eé]e?|grandmother|grandma|grandfather|grandpa"
+    "|aunt|uncle|cousin|niece|nephew|roommate|flatmate|neighbou?r|colleague|landlord|therapist|coach|teacher|pet"
+)
+_POSSESSIONS = (
+    "editor|ide|laptop|computer|machine|phone|tablet|car|bike|keyboard|camera|printer|router|os|operating system|shell"
+    "|terminal|browser|budget|deadline|goal|dream|plan|home ?town|website|blog|handle|username|user name|address"
+    "|work|major|field|degree|religion|height|weight|hobby|hobbies|school|university|office|house|flat|apartment|garden"
+    "|anniversary|first language|second language|mother tongue|salary|income|rent|thesis|pronouns|surname|last name"
+    "|middle name|nickname|instrument|stack|setup|eyesight|blood pressure|working hours|schedule|time ?zone|size"
+)
+_LASTING_NOUNS = (
+    "kids?|child(?:ren)?|sons?|daughters?|brothers?|sisters?|siblings?|twins|dogs?|cats?|parrots?|rabbits?|horses?"
+    "|pets?"
+    "|grandchild(?:ren)?|allerg(?:y|ies)|diabetes|asthma|adhd|autism|migraines?|epilepsy|depression|anxiety|arthritis"
+    "|dyslexia|insomnia|eczema|phd|degree|master's|bachelor's|diploma|cars?|motorcycle|motorbike|bike|boat|house|flat"
+    "|apartment|garden|driving licen[cs]e|licen[cs]e|iphone(?: \\w+)?|android|macbook|mac|ipad|thinkpad|tattoos?"
+    "|pacemaker"
+    "|hearing aid|condition|disease|disorder|intolerance|subscription|company|business|shop|startup|farm"
+)
+_STATES = (
+    "learning|studying|training for|saving (?:up )?for|planning to|expecting|getting married|getting divorced|moving to"
+    "|living (?:in|with|on)|based in|working (?:at|for|as|in|part|full|from)|married|divorced|single|widowed|pregnant"
+    "|retired|engaged|vegan|vegetarian|left[- ]handed|right[- ]handed|colou?r[- ]?blind|blind|deaf|dyslexic|diabetic"
+    "|catholic|muslim|jewish|hindu|buddhist|christian|protestant|atheist|religious|on (?:windows|macos|linux|ubuntu"
+    "|debian"
+    "|fedora|arch|android|ios)|[\\d.,]+ ?(?:m|cm|feet|ft|kg|pounds)\\b|in my (?:\\w+ies)|afraid of|scared of|into"
+    "|fluent in"
+    "|bilingual|responsible for|in charge of|lactose|gluten|sensitive to|unable to (?:eat|drink|drive)|self-employed"
+    "|unemployed|originally|half |new to|the (?:ceo|cto|founder|owner|head|manager|lead|mother|father)"
+)
+_HABIT_VERBS = (
+    "drive|play|support|wear|cycle|own|teach|study|coach|collect|sing|paint|volunteer|commute|suffer from|grew up"
+    "|was born|was raised|was diagnosed|got diagnosed|come from|graduated|studied|quit|gave up|stopped"
+    "|run an? (?!test|script"
+    "|query|command|job|check)|take (?:\\d|a pill|medication|insulin|pills)|get up at|wake up|go to (?:bed at"
+    "|the gym|church"
+    "|school|university|yoga|therapy)|sleep|work (?:from|nights|part|full|in|on weekends|remotely)|bake|knit|garden"
+    "|swim|run every"
+    "|read (?:a lot|mostly|only)|listen to|watch (?:a lot|only)|meditate|fast|pray|smoke|vote|weigh|earn|rent|share"
+    "|manage|lead|maintain|mostly|mainly|believe in|donate|ride|fish|hunt|sail|climb|ski|dance|write (?:for|novels"
+    "|poems)"
+)
+
+_EN_WHOLE: Final[tuple[_Rule, ...]] = (
+    _en(rf"(?:{_LANGUAGES}) is (?:not )?my (?:first|native|second|third|mother) (?:language|tongue)$",
+        _whole(MemoryKind.PROFILE)),
+    _en(rf"my (?:{_EN_KIN})(?:'s)?(?: [\w'-]+)? (?:is|are|has|have|lives?|works?|was|can't|cannot|doesn't|don't|likes?"
+        rf"|loves?|hates?|studies|goes|turns|suffers?|plays?|needs?|speaks?|drives?|uses?) "
+        rf"(?!here|coming|calling|asking|waiting|late|sleeping|at the|on the phone|back|out|right|wrong|ok"
+        rf"|fine){_REST}",
+        _whole(MemoryKind.FACT)),
+    _en(rf"my (?:new |main |current |own |work |home |monthly |weekly |daily |total |github |twitter |usual |old "
+        rf"|first )*"
+        rf"(?:{_POSSESSIONS})(?: handle| name| is| for| at| on| number)?[^.]{{0,60}}?(?:is|are|runs|has|have|:) "
+        rf"(?!broken|slow|down|crash|not working|wrong|gone|dead|stuck|delayed){_REST}", _whole(MemoryKind.FACT)),
+    _en(rf"(?:i(?:'ve| have)? got|i have|i own|i keep|i've|we have|we've got|we own)(?! to\b| a (?:question|problem"
+        rf"|feeling"
+        rf"|look|meeting|call|doubt)| no (?:idea|clue|time"
+        rf"|problem)) (?:[\w.,'-]+ ){{0,5}}?(?:{_LASTING_NOUNS})\b[^?]{{0,120}}$",
+        _whole(MemoryKind.FACT)),
+    _en(rf"i (?:{_HABIT_VERBS}) ?[^?]{{0,150}}$", _whole(MemoryKind.FACT)),
+    _en(rf"i (?:live|work)(?: in| at| for| with| near) (?!fear|hope|denial|it\b|this\b|that\b|you\b|me\b|moments)"
+        rf"{_REST}",
+        _whole(MemoryKind.FACT)),
+    _en(rf"(?:i|we) (?:currently |mostly |mainly |usually |only |still )*use (?!this|that|it\b|your|the (?:same"
+        rf"|following|command"
+        rf"|code|function|example|above)|an? (?:for|while|loop|regex|if)|them){_REST}", _whole(MemoryKind.FACT)),
+    _en(rf"i (?:always|never|usually|normally|typically|generally|often|rarely|hardly ever) (?!said|say that"
+        rf"|get (?:this|the|an?)"
+        rf"|heard|seen|saw|tried|thought|knew|had|understood|asked|wanted|meant|forget|wonder){_REST}",
+        _whole(MemoryKind.FACT)),
+    _en(rf"i(?:'m| am)(?: not| also| currently| actually"
+        rf"| really)? (?:{_STATES})\b[^?]{{0,150}}$", _whole(MemoryKind.FACT)),
+    _en(r"i(?:'m| am) (?:a|an) (?!bit|little|lot|few|idiot|moment|second|hour)(?:[\w'-]+ ){0,4}[\w'-]+(?: (?:of|at"
+        r"|in|by|from"
+        r"|for|who|and|with)\b[^?]{0,80})?$", _whole(MemoryKind.FACT)),
+    _en(r"i (?:can't|cannot|can not|don't|do not|mustn't|must not|may not|am not allowed to) (?:eat|drink"
+        r"|have (?:a car|kids|pets"
+        r"|children)|tolerate|drive|swim|stand|like|smoke|own|hear well|see well|fly|celebrate)\b[^?]{0,120}$",
+        _whole(MemoryKind.FACT)),
+    _en(rf"i(?:'d| would) (?:rather|prefer) (?!not (?:do|say)|that|to (?:do|go|see)|if|it|the (?:first|second)){_REST}",
+        _whole(MemoryKind.PREFERENCE)),
+    _en(rf"(?:we|our family) (?:live|moved|have moved|are expecting|are getting|'re expecting|have lived"
+        rf"|are moving) {_REST}"
+        rf"|we're (?:expecting|getting married|moving to|based in|a family|a team|a company) ?{_REST}",
+        _whole(MemoryKind.FACT)),
+    _en(rf"our (?:team|company|cat|dog|son|daughter|house|office|stack|product|shop|policy|startup|school|servers?"
+        rf"|database"
+        rf"|production|baby|kids|children|app|website|budget|standup)(?:'s)?(?: [\w'-]+)? (?:is|are|uses?|runs?"
+        rf"|lives?|has|have"
+        rf"|was|meets?|starts?) (?!down|broken|slow|late){_REST}", _whole(MemoryKind.FACT)),
+    _en(rf"you can (?:reach|find|email|contact|text) me (?:at|on|under|via) {_REST}", _whole(MemoryKind.FACT)),
+    _en(rf"as an? [\w -]{{3,30}},? i {_REST}", _whole(MemoryKind.FACT)),
+    _en(rf"for all (?:my|our|of my|of our) {_REST}", _whole(MemoryKind.INSTRUCTION)),
+    _en(rf"(?:please )?(?:answer|reply|respond|speak|talk)(?: to me)?(?: only| always)? in (?:{_LANGUAGES}|one|two"
+        rf"|full|short|plain"
+        rf"|simple|bullet)\b[^?]{{0,80}}$", _whole(MemoryKind.INSTRUCTION)),
+    _en(r"(?:please )?(?:use|keep|avoid|only use|stick to|stop (?:using|adding|writing|saying|apologi[sz]ing)|don't"
+        r"|do not|never"
+        r"|no more)\b(?! (?:worry|forget|hesitate|mind|know|think|understand|bother))[^?]{0,100}\b(?:emojis?"
+        r"|emoticons?|tables?"
+        r"|bullet points?|headings|markdown|spelling|metric|imperial|units|tabs|jargon|apologi[sz]e|apologi[sz]ing"
+        r"|small talk"
+        r"|exclamation marks?|footnotes?|(?:your|all|my|any|code) (?:answers?|replies|responses|code|emails?"
+        r"|messages?|examples?)"
+        r"|replies|answers|responses|type hints|docstrings|semicolons|comments|logs?|abbreviations|passive voice"
+        r"|slang|ever)\b"
+        r"[^?]{0,100}$", _whole(MemoryKind.INSTRUCTION)),
+    _en(rf"(?:don't|do not|please don't|please do not|never) (?:suggest|recommend|schedule|plan|book|offer|propose"
+        rf"|call me|mention"
+        rf"|put|share|store|log|send)\b{_REST}", _whole(MemoryKind.INSTRUCTION)),
+    _en(rf"(?:please )?(?:always |never )?(?:ask|tell|warn|check with) me (?:before|first|whenever|if you (?:want"
+        rf"|need) to){_REST}",
+        _whole(MemoryKind.INSTRUCTION)),
+    _en(r"[a-z][^?]{3,120} (?:from now on|going forward|in (?:the )?future|every time|henceforth)$",
+        _whole(MemoryKind.INSTRUCTION)),
+)  # fmt: skip
+
+_ZH_ALL_KIN = (
+    f"{_ZH_KIN}|妈|爸|弟|哥|姐|妹|奶奶|爷爷|外婆|外公|孩子|宝宝|室友|同事|邻居|领导|经理|导师|老师|医生"
+    "|对象|未婚妻|未婚夫|岳父|岳母"
+)
+_ZH_LASTING = (
+    "孩子|女儿|儿子|哥哥|姐姐|弟弟|妹妹|狗|猫|鹦鹉|兔子|宠物|车|房|驾照|糖尿病|高血压|哮喘|色盲|色弱|抑郁|焦虑症"
+    "|癫痫|关节炎|近视|过敏"
+    "|学位|博士|硕士|公司|店|农场|院子|花园|纹身|偏头痛|iPhone|iPad|Mac|自行车|摩托车|耐受"
+)
+_ZH_DETAIL = (
+    "目标|梦想|预算|截止日期|时区|编辑器|电脑|手机|笔记本|车|网站|博客|微信号?|邮箱|地址|新地址|住址|工作|专业|爱好"
+    "|兴趣|学校|单位|公司"
+    "|身高|体重|血型|星座|鞋码|生日|年龄|母语|第一语言|姓名|名字|昵称|宗教|民族|籍贯|老家|作息|口味|座右铭|工号"
+    "|学号|车牌|手机号|电话"
+)
+_ZH_WHOLE_WORDS = "用户：{x}。"
+
+
+def _zh_whole(pattern: str, kind: MemoryKind = MemoryKind.FACT) -> _Rule:
+    return _Rule(pattern, re.NOFLAG, _whole(kind, _ZH_WHOLE_WORDS))
+
+
+_ZH_WHOLE: Final[tuple[_Rule, ...]] = (
+    _zh_whole(rf"我们?(?:的|家的?)?(?:{_ZH_ALL_KIN})(?!说|觉得|问|让|叫我|刚|来了|给我)(?:今年|现在|在|住|有|是|叫"
+              rf"|姓|对|不|患|得了|属|喜欢"
+              rf"|爱|要|会|也|每|身体|腿|[\d一二三四五六七八九十]){_REST}"),
+    _zh_whole(rf"我们?家?(?:有|养了?|没有|得了|患有?|拥有)(?!个?问题|点|人|没|时间|空|事|办法|疑问"
+              rf"|个?想法)[^？?]{{0,20}}?(?:{_ZH_LASTING})[^？?]{{0,60}}$"),
+    _zh_whole(r"我(?:也|其实)?是(?!说|想|不|在|觉得|来|问|指|这|那|第|要|用|按|认真|故意|开玩笑|从|因为|否|谁|什么"
+              r"|看|怕|你|他|她|真)[^？?]{2,60}$"),
+    _zh_whole(r"我(?:正|正在|现在|目前|一直)?(?:在|就读于|毕业于|供职于)(?!公交|地铁|车上|路上|开会|吃|等|忙|想|看"
+              r"|家|外面|这|那|线|问|写|改|用|做[这那]|调|跑)"
+              r"[^？?]{0,40}(?:读书|上学|上班|工作|长大|读研|读博|实习|学\w{0,6}|备考|备战[^？?]+|做[^？?]{1,12}"
+              r"|教[^？?]{1,8}|拉[^？?]{1,8}|弹[^？?]{1,8}|当[^？?]{1,10})$"),
+    _zh_whole(r"我(?:正在|在|最近在|准备)?(?:学|备战|备考|攻读|研究)(?!会了|到了|完|了吗)[^？?]{1,40}$"),
+    _zh_whole(rf"我(?:从小|小时候|自幼|出生|生于|毕业|以前是|曾经是|原来是|老家|退休|离婚|已婚|未婚|单身){_REST}"
+              rf"|我(?:退休|离婚|结婚|怀孕)了?$"),
+    _zh_whole(rf"我(?:身高|体重|血型|鞋码|近视|视力|年薪|月薪|属|信(?!号|不|你|了)|姓|星座"
+              rf"|民族){_REST[:-1].replace('{2,200}', '{1,60}')}$"),
+    _zh_whole(r"我(?:不能|不可以|不会|不敢|从不|从来不|不|很少|几乎不)(?:吃|喝|碰|开车|抽烟|喝酒|游泳|坐飞机|熬夜"
+              r"|用)[^？?]{0,40}$"),
+    _zh_whole(r"我(?:从来|从|一向|向来)(?:不|都)(?!是这|会)[^？?]{2,40}$"),
+    _zh_whole(r"我(?:只|一直|平时|现在)?吃(?:素|斋|清真|全素)[^？?]{0,40}$|我[^？?，。]{0,8}不耐受[^？?]{0,40}$"),
+    _zh_whole(r"我[^？?，。]{0,10}(?:戒烟|戒酒|戒糖|搬家|跳槽|辞职|退休|离婚|结婚|毕业|怀孕|确诊|诊断)[^？?]{0,60}$"),
+    _zh_whole(rf"我(?:经常|常常|总是|每天|每周|每年|每个?月|平时|通常|一般|习惯|周末都?|早上都?|晚上都?|向来"
+              rf"|容易){_REST}"),
+    _zh_whole(rf"我(?:平时|一般|现在|主要|都|一直|家里|也)?(?:用的?是?|使用的?是?|开的(?:车)?是|骑的是|穿的?是?|戴"
+              rf"|玩|弹|拉|打(?:篮球|羽毛球|网球|乒乓|鼓)|踢足球|支持|收集|读的是|学的是|修的是|教)"
+              rf"(?!了|你|这|那|它|上面|下面|户|过|完|起来|不了|持续)\s?{_REST[:-1].replace('{2,200}', '{2,80}')}$"),
+    _zh_whole(rf"我们?(?:公司|团队|组|部门|生产环境|项目|办公室|学校|店|厂|单位|医院|实验室|数据库|服务器"
+              rf"|这边)(?:里|的|都|一般|现在|目前)?(?:\w{{0,8}})?"
+              rf"(?:用|是|叫|在|有|使用|不|周|每|规定|要求)(?!完|了吗){_REST}"),
+    _zh_whole(rf"我们?(?:打算|计划|准备|要|想)?(?:明年|今年|下个?月|年底|下半年|后年"
+              rf"|[\d一二三四五六七八九十]{{1,3}}月)[^？?]{{0,6}}(?:要|去|结婚|生|毕业|搬|考|退休|买|移民|跑"
+              rf"|开){_REST[:-1].replace('{2,200}', '{0,60}')}$"),
+    _zh_whole(rf"我(?:打算|计划)(?!看|问|先|试){_REST}"),
+    _zh_whole(rf"我们?(?:的|每个?月的|每天的|今年的|现在的)?[^？?，。的]{{0,6}}(?:{_ZH_DETAIL})(?:是|为|用的是|：|:"
+              rf"|在)\s?(?!什么|太|说|问)[^？?]{{1,80}}$"),
+    _zh_whole(r"[\u4e00-\u9fff]{0,6}(?:预算|截止日期|地址|目标)(?:是|为|：|定在|大概|大约)\s?[^？?]{1,60}$"),
+    _zh_whole(r"我(?:会说|会讲|能说|懂|会)(?:一点|一些|流利的?)?[^？?]{1,12}(?:语|文|话)[^？?]{0,20}$"),
+    _zh_whole(r"我睡得(?:晚|早|浅|少)[^？?]{0,60}$"),
+    _zh_whole(r"我自己?开了?一?(?:家|间|个)[^？?]{2,40}$|我是?做[^？?]{1,16}(?:的|生意|行业)$"),
+    _zh_whole(r"我(?:现在)?(?:不在|离开了?)[^？?]{2,40}(?:到了?|去了?|加入了?|入职了?)[^？?]{1,30}$"),
+    # how to be served
+    _zh_whole(r"(?:请|麻烦|以后|今后|都|一律|全部|尽量|始终|只){0,3}用\s?[^？?，。]{1,14}\s?(?:回答|回复|交流|对话"
+              r"|写注释|说话)[^？?]{0,30}$",
+              MemoryKind.INSTRUCTION),
+    _zh_whole(r"(?:请)?(?:代码|回答|回复|注释|示例|日期|文档|邮件|变量名?|金额|时间)[^？?，。]{0,10}(?:请|一律|都"
+              r"|统一|尽量|必须|要|用|写成|不要|别|简短|简洁)[^？?]{1,60}$",
+              MemoryKind.INSTRUCTION),
+    _zh_whole(r"(?:请|千万|一定|务必|以后|今后|绝对|永远)*(?:不要|别|不准|不许|禁止)(?:再)?(?:用|加|写|放|出现|把"
+              r"|在[^？?，。]{1,8}(?:里|中|用|加|写)|称呼|叫我|安排|推荐|给我推荐|提|使用|道歉|解释|翻译)[^？?]{1,60}$",
+              MemoryKind.INSTRUCTION),
+    _zh_whole(r"[^？?，。]{2,24}(?:之前|以前|前)[，,]?(?:请|要|都要|必须|一定要|务必)?(?:先)?(?:问|告诉|通知|征求"
+              r"|跟我确认|提醒)[^？?]{0,12}我?[^？?]{0,20}$",
+              MemoryKind.INSTRUCTION),
+    _zh_whole(r"(?:别|不要)忘了?\s?(?:我|我们)[^？?]{3,60}$"),
+)  # fmt: skip
 
 _RULES: Final[tuple[_Rule, ...]] = (
     _en(
@@ -300,7 +535,12 @@ _RULES: Final[tuple[_Rule, ...]] = (
         _explicit_request,
     ),
     _en(rf"my (?:full |first |real )?name(?:'s| is) {_NAME}", _profile("The user's name is {x}.", "name", 0.95)),
-    _en(rf"(?:you can |you may |please |just |everyone can )*(?:call me|i go by) {_NAME}",
+    _en(r"i(?:'m| am) (?P<x>(?-i:[A-Z][a-z]{1,20}(?: [A-Z][a-z]{1,20})?))(?=,? (?:and i|nice to meet|pleased to)\b)",
+        _profile("The user's name is {x}.", "name")),
+    _en(rf"(?:my friends|everyone|everybody|people)(?: all)? (?:calls?|just calls?) me {_NAME}",
+        _profile("The user wants to be called {x}.", "form of address")),
+    _en(rf"(?:you can |you may |please |just |everyone can )*(?:call me|i go by) (?:dr\.? |mr\.? |ms\.? "
+        rf"|mrs\.? )?{_NAME}",
         _profile("The user wants to be called {x}.", "form of address", 0.95)),
     _en(rf"i(?:'m| am) (?P<no>not )?(?:(?:severely|highly|very|also|deathly|mildly) )*allergic to {_THING}",
         _health("The user is allergic to {x}.", "The user is not allergic to {x}.", "allergy: {x}")),
@@ -328,22 +568,25 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _en(rf"(?:from now on|going forward|in (?:the )?future|henceforth),? (?:please |you (?:should|must) "
         rf"|i want you to )?(?:always |never |only )?(?:{_ORDERS})\b.{{2,200}}$", _instruction),
     _en(rf"(?:please )?(?:always|never) (?:{_ORDERS})\b.{{2,200}}$", _instruction),
+    *_EN_WHOLE,
     # -- Chinese
     _zh(r"(?:请你?|帮我|你要|要|一定要)?(?:记住|记一下|记得(?=我))(?!了?吗|没)(?:了)?[：:，, ]?"
         r"(?P<x>[^？?]{2,120}?)[。！!]?$", _explicit_request),
     _zh(rf"(?:我叫|我的名字(?:是|叫)|我名叫|本人叫){_ZH_NAME}", _profile("用户的名字是{x}。", "name", 0.95)),
-    _zh(rf"(?:请|你|您|可以|以后|今后|就|都)*(?:叫我|称呼我为?|喊我){_ZH_NAME}",
+    _zh(rf"(?:请|你|您|可以|以后|今后|就|都|大家|朋友们?|同事们?|别人)*(?:叫我|称呼我为?|喊我){_ZH_NAME}",
         _profile("用户希望被称为{x}。", "form of address", 0.95)),
-    _zh(r"我对(?P<x>[^，。,.!！；;？?\s]{1,20}?)(?P<no>不)?(?:严重|有点|轻微)?过敏",
+    _zh(r"我(?:对|一?吃)?\s?(?P<x>(?!容易|也|有点|不|很|会"
+        r"|皮肤)[^，。,.!！；;？?\s](?:[^，。,.!！；;？?]){0,24}?)\s?(?P<no>不)?(?:就|会|严重|有点|轻微)?过敏",
         _health("用户对{x}过敏。", "用户对{x}不过敏。", "allergy: {x}")),
     _zh(r"我(?P<no>不)?是(?:个|一个)?(?P<x>素食者|素食主义者|纯素食者|糖尿病人|糖尿病患者|穆斯林)",
         _health("用户是{x}。", "用户不是{x}。", "diet: {x}")),
     _zh(rf"我最(?:喜欢|爱)的(?P<k>[^，。,.!！；;？?是\s]{{1,12}})是{_ZH_THING}", _favourite("用户最喜欢的{k}是{x}。")),
-    _zh(rf"我(?:很|最|比较|特别|非常|还是|更|真的|一直|平时|也|都)*(?P<v>不喜欢|不爱|讨厌|不吃|不喝|喜欢|偏爱|爱吃|爱喝|爱看|爱听){_ZH_THING}",
+    _zh(rf"我(?:很|最|比较|特别|非常|还是|更|真的|一直|平时|也|都)*(?P<v>不喜欢|不爱|讨厌|不吃|不喝|喜欢|偏爱|偏好"
+        rf"|爱吃|爱喝|爱看|爱听)\s?{_ZH_THING}",
         _taste("用户{v}{x}。")),
-    _zh(rf"我(?:现在|目前|一直)?(?:住在|家在|定居在){_ZH_THING}", _profile("用户住在{x}。", "home")),
+    _zh(rf"我(?:现在|目前|一直)?(?:住在|家在|家住在?|定居在?)\s?{_ZH_THING}", _profile("用户住在{x}。", "home")),
     _zh(rf"我(?:刚|最近|已经)?(?:搬到|搬去|搬家到)了?{_ZH_THING}", _profile("用户住在{x}。", "home", 0.8)),
-    _zh(rf"我(?:来自|老家在|老家是){_ZH_THING}", _profile("用户来自{x}。", "origin")),
+    _zh(rf"我(?:来自|老家在|老家是)\s?{_ZH_THING}", _profile("用户来自{x}。", "origin")),
     _zh(r"我是(?P<x>(?!一|个|什|好|坏|男|女|老|年|主|本|个|中间|负责|联系|当事)[\u4e00-\u9fff]{2,6})人" + _ZH_END,
         _profile("用户是{x}人。", "origin")),
     _zh(r"我(?:现在|目前)?在(?P<x>[^，。,.!！；;？?\s]{2,20}?)(?:工作|上班|任职|就职)" + _ZH_END,
@@ -352,10 +595,12 @@ _RULES: Final[tuple[_Rule, ...]] = (
         _profile("用户是{x}。", "profession")),
     _zh(r"我(?:今年|现在)?(?P<x>\d{1,3}|[一二三四五六七八九十]{1,4})岁", _profile("用户{x}岁。", "age")),
     _zh(rf"我(?:的|家)?(?P<k>{_ZH_KIN})(?:的名字)?叫{_ZH_NAME}", _profile("用户的{k}叫{x}。", "name of {k}")),
-    _zh(r"我的(?P<k>生日|电话|电话号码|手机号|邮箱|微信|职业|专业|母语|时区|血型|国籍|年龄)(?:是|：|:)(?P<x>[^，。！；？\s]{1,40})",
+    _zh(r"我的(?P<k>生日|电话|电话号码|手机号|邮箱|微信|职业|专业|母语|时区|血型|国籍|年龄)(?:是|："
+        r"|:)\s?(?P<x>[^，。！；？]{1,40}?)\s?(?=$|[，。！；])",
         _profile("用户的{k}是{x}。", "{k}")),
     _zh(rf"(?:请)?(?:以后|今后|从现在起|从今以后|从现在开始)[，,]?(?:请|你|您)?(?:{_ZH_ORDER_VERBS})"
         r"[^？?]{2,80}$", _instruction),
     _zh(r"(?:请)?(?:你|您)?(?:不要再|别再)(?:用|使用|加|写|叫我|称呼我|给我|回复|回答|输出|推荐)[^？?]{1,80}$",
         _instruction),
+    *_ZH_WHOLE,
 )  # fmt: skip
