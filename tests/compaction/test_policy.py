@@ -72,3 +72,10 @@ def test_what_makes_no_sense_is_refused_by_its_name(changes: dict[str, object]) 
     with pytest.raises(Invalid) as refused:
         apply_settings(POLICY, changes)
     assert refused.value.field == next(iter(changes))
+
+
+def test_a_small_window_lowers_what_is_kept_recent_unless_both_are_given() -> None:
+    assert apply_settings(CompactionPolicy(), {"max_message_history": 10}).keep_recent == 9
+    assert apply_settings(CompactionPolicy(), {"max_message_history": 10, "keep_recent": 3}).keep_recent == 3
+    with pytest.raises(Invalid):
+        apply_settings(CompactionPolicy(), {"max_message_history": 10, "keep_recent": 10})

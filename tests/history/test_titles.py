@@ -12,7 +12,6 @@ from everthread.history.titles import MOST_CHARACTERS, title_by_rules
     [
         ("Hello! How high is Kunming? I ask for a friend.", "How high is Kunming?"),
         ("你好，昆明有多高？谢谢", "昆明有多高？"),
-        ("hi", "hi"),
         ("Good morning everyone, plan a trip to Dali", "plan a trip to Dali"),
         ("# **Fix** `main.py`\nIt crashes.", "Fix main.py"),
         ("Write it in e.g. Python 3.12", "Write it in e.g"),
@@ -29,3 +28,14 @@ def test_a_long_title_ends_with_a_word_and_says_that_it_was_cut() -> None:
     assert len(title) <= MOST_CHARACTERS
     assert title.endswith("railway…")
     assert len(title_by_rules("昆" * 200) or "") == MOST_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    "said", ["Hi!", "hello there", "Thanks!", "test", "你好", "在吗？", "好的，谢谢", "```python\nprint(1)\n```", ""]
+)
+def test_what_has_no_subject_gives_no_title(said: str) -> None:
+    assert title_by_rules(said) is None
+
+
+def test_code_is_passed_over_for_the_question_about_it() -> None:
+    assert title_by_rules("```python\nprint(1)\n```\nWhy does this print 1?") == "Why does this print 1?"

@@ -122,13 +122,17 @@ def check_trigger(trigger: object) -> Trigger:
 
 
 def apply_settings(policy: CompactionPolicy, changes: Mapping[str, Any]) -> CompactionPolicy:
-    """The policy with these fields set; Invalid names an unknown field or a value out of range."""
+    """The policy with these fields set; Invalid names an unknown field or a value out of range. A window too small
+    for the `keep_recent` there was lowers that."""
     if not isinstance(changes, Mapping):
         raise Invalid(f"must be a dict of settings, not {type(changes).__name__}", field="compaction")
     known = {field.name for field in fields(CompactionPolicy)}
     for name in changes:
         if name not in known:
             raise Invalid(f"unknown compaction setting; available: {', '.join(sorted(known))}", field=name)
+    most = changes.get("max_message_history")
+    if "keep_recent" not in changes and isinstance(most, int) and 1 < most <= policy.keep_recent:
+        changes = {**changes, "keep_recent": most - 1}
     return replace(policy, **changes)
 
 
@@ -171,12 +175,8 @@ def parse_setting(name: str, text: str) -> object:
 
 
 def policy_from_settings(values: Mapping[str, Any]) -> CompactionPolicy:
-    """The defaults with these values. A window too small for the default `keep_recent` lowers that."""
-    policy = CompactionPolicy()
-    most = values.get("max_message_history")
-    if "keep_recent" not in values and isinstance(most, int) and 1 < most <= policy.keep_recent:
-        values = {**values, "keep_recent": most - 1}
-    return apply_settings(policy, values)
+    """The defaults with these values."""
+    return apply_settings(CompactionPolicy(), values)
 
 
 def policy_from_environment(environ: Mapping[str, str]) -> CompactionPolicy:

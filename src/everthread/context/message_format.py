@@ -413,7 +413,9 @@ def to_openai(message: Message) -> list[Fields]:
     role = role_of(message)
     if role == "tool":
         fields = unwrap(message)
-        return [{"role": "tool", "tool_call_id": fields.get("tool_call_id"), "content": _openai_content(message)}]
+        result = {"role": "tool", "tool_call_id": fields.get("tool_call_id"), "content": _openai_content(message)}
+        name = fields.get("name")
+        return [{**result, "name": name} if isinstance(name, str) and _NAME.fullmatch(name) else result]
     if role == "assistant":
         return [_openai_assistant(message)]
     if role == "user" and results_of(message):

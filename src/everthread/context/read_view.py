@@ -156,13 +156,14 @@ def _window_start(read: Sequence[LogMessage], begin: int, bounds: WindowBounds) 
 
 
 async def _anchor(store: Store, ref: Ref, query: PathQuery, read: Sequence[LogMessage], start: int) -> list[LogMessage]:
-    """In a long run of tools: the user's turn it belongs to, which says what the run is for."""
-    if start == 0 or is_user_turn(read[start].payload):
+    """The user's turn that the window begins in the middle of, which says what the rest is for: in a long run of
+    tools, or where a summary ends between a question and its answer."""
+    if start >= len(read) or is_user_turn(read[start].payload) or (start == 0 and query.after == 0):
         return []
     turns = [one for one in read[:start] if is_user_turn(one.payload)]
     if turns:
         return turns[-1:]
-    earlier = await store.log.path(ref, replace(query, before=read[0].seq, limit=_LONG_RUN))
+    earlier = await store.log.path(ref, replace(query, after=0, before=read[0].seq, limit=_LONG_RUN))
     run = (to_log_message(place, newest) for place, newest in earlier if newest.role == "user")
     return list(islice((one for one in run if is_user_turn(one.payload)), 1))
 

@@ -1,5 +1,6 @@
 """The title of an untitled conversation: by rules its first question, without greetings and cut at the end of a word;
-or by a model, if its answer is usable as a title.
+or by a model, if its answer is usable as a title. A greeting, thanks or a block of code is no title: the conversation
+waits for one until it has a subject.
 """
 
 from __future__ import annotations
@@ -19,6 +20,15 @@ _GREETING = re.compile(
     r"|(?:你好|您好|大家好|早上好|晚上好)[，。！!,\s]*)",
     re.IGNORECASE,
 )
+_NO_SUBJECT = re.compile(
+    r"(?:(?:hi|hello|hey|hiya|yo|good (?:morning|afternoon|evening|day)|there|again|thanks?|thank you|thx|ok|okay|yes"
+    r"|no|sure|test|testing|ping|are you there|how are you(?: doing)?(?: today)?|what'?s up|bye|cool|great"
+    r"|nice to meet you)[\s,.!?~…]*)+"
+    r"|(?:(?:你好|您好|大家好|早上?好|上午好|下午好|晚上好|嗨|哈喽|在吗|在不在|谢谢|多谢|好的?|嗯|测试|再见)"
+    r"[呀啊吗吧了\s，。！？!?,~…]*)+",
+    re.IGNORECASE,
+)
+_CODE_BLOCK = re.compile(r"(?ms)^[ \t]{0,8}(```+|~~~+).*?(?:^[ \t]{0,8}\1[`~]*[ \t]*$|\Z)")
 _SENTENCE = re.compile(r"(?<=[。！？])|(?<=[.!?])\s|\n")
 _MARKS = re.compile(r"[`*_#>\x00-\x1f\ud800-\udfff]+")
 
@@ -40,8 +50,10 @@ async def title_by_model(model: Titler, beginning: str, seconds: float) -> str |
 
 
 def title_by_rules(question: str) -> str | None:
-    """Return a title made by rules; None when the question has no words."""
-    text = " ".join(_MARKS.sub(" ", _first_sentence(question)).split())
+    """Return a title made by rules; None when the question has no subject: no words, a greeting, nothing but code."""
+    text = " ".join(_MARKS.sub(" ", _first_sentence(_CODE_BLOCK.sub("\n", question))).split())
+    if _NO_SUBJECT.fullmatch(text):
+        return None
     if len(text) > MOST_CHARACTERS:
         cut = text[: MOST_CHARACTERS - 1]
         whole = cut.rpartition(" ")[0]
@@ -58,7 +70,8 @@ def may_quote(title: str, text: str, depth: int) -> bool:
 
 
 def _first_sentence(question: str) -> str:
-    """Return the first sentence after a greeting, or the greeting when there is nothing else."""
+    """Return the first sentence that has a subject, after a greeting; empty when there is none."""
     said = question.strip()
     rest = _GREETING.sub("", said, count=1).strip() or said
-    return next((part.strip() for part in _SENTENCE.split(rest) if part.strip()), "")
+    parts = (part.strip() for part in _SENTENCE.split(rest))
+    return next((part for part in parts if part and not _NO_SUBJECT.fullmatch(part)), "")

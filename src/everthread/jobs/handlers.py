@@ -64,9 +64,9 @@ async def _title(runtime: Runtime, job: Job) -> None:
         first = [
             message async for message in conv.messages(limit=FIRST_MESSAGES) if message.role in ("user", "assistant")
         ]
-        title = await _title_by_model(runtime, first) or _title_by_rules(first)
-        if title is not None:
-            await conv.update(title=title)
+        by_rules = _title_by_rules(first)
+        if by_rules is not None:  # else it has no subject yet, and the next turn asks again
+            await conv.update(title=await _title_by_model(runtime, first) or by_rules)
     except (NotFound, Erased):
         return
 
