@@ -280,12 +280,17 @@ class Conversation:
         return await self._store.log.write(self._ref, intents.Edit(target=id, message=sibling, activate=activate))
 
     async def delete_message(self, id: str) -> None:
-        """Hide a message from history and from the model. `restore_message` undoes it."""
+        """Hide a message from history and from the model. `restore_message` undoes it.
+
+        A summary that it is in is made anew at once, without a model; other summaries stay as they are.
+        """
         await self._mark(id, Mark.DELETED)
+        await self._runtime.compaction.mend(self._ref)
 
     async def restore_message(self, id: str) -> None:
-        """Undo `delete_message`."""
+        """Undo `delete_message`: the summary that was there before is used again."""
         await self._mark(id, Mark.RESTORED)
+        await self._runtime.compaction.mend(self._ref)
 
     async def pin(self, id: str) -> None:
         """Keep a message in the model's view, whatever is compacted."""

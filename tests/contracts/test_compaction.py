@@ -416,6 +416,22 @@ async def test_restoring_a_message_inside_a_span_invalidates_it(conv: Conversati
     assert first.id not in {one.id for one in await live(conv)}
 
 
+async def test_hiding_a_message_leaves_the_other_summaries_and_restoring_it_gives_back_the_same_view(
+    conv: Conversation,
+) -> None:
+    ids = await tell(conv, 30)
+    await conv.compact(compaction={"leaf_max_messages": 8})
+    before, shown = await row(conv), text_of(await conv.context())
+    await conv.delete_message(ids[2])
+    hidden = await row(conv)
+    assert hidden[-1].last_seq == before[-1].last_seq
+    assert {one.id for one in before if one.level == 1 and one.first_seq > 8} <= {one.id for one in hidden}
+    assert nests(await live(conv))
+    await conv.restore_message(ids[2])
+    assert [one.id for one in await row(conv)] == [one.id for one in before]
+    assert text_of(await conv.context()) == shown
+
+
 async def test_pins_and_edits_leave_a_span_as_it_is(conv: Conversation) -> None:
     ids = await tell(conv, 15)
     await conv.compact()

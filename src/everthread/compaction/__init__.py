@@ -8,6 +8,7 @@ extract            the summary without a model: `scored_sentences` and `tool_cal
 gate               what any summary must pass; `fact_ranking` says which facts it should hold
 condense           one summary made of several
 compactor          acts: reads, summarises, writes by `intents`; `summary_chain` says which summaries a path shows
+mend               acts: summaries made whole again after a message in them was hidden or restored
 events             what is reported of it
 """
 

@@ -19,6 +19,7 @@ from everthread.compaction.compactor import (
     with_final_counts,
 )
 from everthread.compaction.due import DueCompaction, compaction_check_at, due_trigger
+from everthread.compaction.mend import mend_summaries
 from everthread.compaction.policy import AUTOMATIC, CompactionPolicy, Trigger
 from everthread.compaction.sources import Redact
 from everthread.compaction.summarise import CircuitBreaker, Summariser
@@ -83,6 +84,10 @@ class CompactionDriver:
 
         work = self._compact_while(why, ref, view, branch, overrides, limit, on_each)
         return await events.report_compaction(self.listener, attempt, work)
+
+    async def mend(self, ref: Ref) -> None:
+        """Make the summaries whole again after a message was hidden or restored, at once and without a model."""
+        await mend_summaries(self._compactor("messages", None, None), ref, lambda: self.view(ref, None, None))
 
     async def compact_if_due(self, ref: Ref, found: DueCompaction, *, is_ahead: bool = False) -> CompactionOutcome:
         """What happens by itself: summarise as long as a mark is passed; where it is made ahead, note when an append
