@@ -169,3 +169,79 @@ def test_the_more_tools_say_the_less_meaning_lifts_what_is_said_beside_them() ->
     assert in_a_log[0].message.text == asked_for[1]
     lifted = [next(one.score for one in found if one.message.entry_key == 1) for found in (in_talk, in_a_log)]
     assert lifted[0] > lifted[1]
+
+
+def test_the_parts_of_a_score_add_up_to_it_and_name_what_found_the_message() -> None:
+    said: list[Said] = [*FILLER, ("user", "Who directs the film?"), ("assistant", "Jane Campion."), *FILLER]
+    found = ranked("Who is the director of the film last week?", messages_of(said))
+    for one in found:
+        assert abs(sum(one.parts.values()) - one.score) < 1e-9
+    by_text = {one.message.text: one for one in found}
+    assert next(iter(by_text["Who directs the film?"].parts)) == "words"
+    assert next(iter(by_text["Jane Campion."].parts)) in ("neighbours", "topic")
+    assert "words" not in by_text["Jane Campion."].parts
+    assert by_text["Who directs the film?"].words == ("direct", "film")
+
+
+NOTES = [
+    "The vet wants Bruno on a diet.",
+    "Passport photos cost nine euros.",
+    "Rehearsal moved to the church hall.",
+    "Our landlord repaired the boiler.",
+    "Garlic goes in before the frost.",
+    "The printer needs an old driver.",
+    "Noor lands at terminal two.",
+    "Locker 118 at the pool.",
+    "Sold the mower next door.",
+    "Window seats are gone already.",
+    "The tax letter came back.",
+    "Choir sings on Tuesday evening.",
+    "A crown for the left molar.",
+    "Two kilos of cherries today.",
+    "Wool blankets shrink in machines.",
+    "The ferry stops at dusk.",
+]
+
+
+def lent_by_neighbours(messages: list[CandidateMessage], question: str, text: str) -> float:
+    found = {one.message.text: one for one in ranked(question, messages)}
+    return found[text].parts.get("neighbours", 0.0) if text in found else 0.0
+
+
+def test_notes_about_unrelated_things_lend_each_other_little() -> None:
+    unrelated = messages_of([("user", text) for text in [*NOTES, "My umbrella is at the station.", *NOTES[::-1]]])
+    # The same notes, but each time about one thing over several messages.
+    together: list[Said] = []
+    for at, text in enumerate(NOTES):
+        together += [("user", text), ("assistant", f"{text} So topic{at} is settled."), ("user", f"topic{at} it is")]
+    together[24:24] = [("user", "My umbrella is at the station."), ("user", "Near the kiosk there.")]
+    side_by_side = lent_by_neighbours(unrelated, "Where is my umbrella?", NOTES[-1])
+    of_one_piece = lent_by_neighbours(messages_of(together), "Where is my umbrella?", "Near the kiosk there.")
+    assert side_by_side < 0.3 * of_one_piece
+
+
+def test_an_answer_stands_before_the_same_question_asked_elsewhere() -> None:
+    said: list[Said] = [
+        *FILLER,
+        ("user", "Who directs the film?"),
+        *FILLER,
+        ("user", "Who directs the film?"),
+        ("assistant", "That film is directed by Jane Campion."),
+        *FILLER,
+    ]
+    assert texts(ranked("Who directs the film?", messages_of(said)))[0] == "That film is directed by Jane Campion."
+
+
+def test_a_result_is_found_by_the_words_of_its_call() -> None:
+    said: list[Said] = [
+        *FILLER,
+        ("assistant", 'track_parcel {"tracking": "R77X1"}'),
+        ("tool", '{"events": ["held at customs"]}'),
+        *FILLER,
+        ("assistant", 'get_plan {"customer": "C1"}'),
+        ("tool", '{"plan": "basic"}'),
+        *FILLER,
+    ]
+    found = texts(ranked("What happened to the parcel?", messages_of(said)))
+    assert '{"events": ["held at customs"]}' in found[:2]
+    assert '{"plan": "basic"}' not in found

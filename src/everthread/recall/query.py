@@ -29,7 +29,7 @@ _FUNCTION_WORDS = frozenset(
     which while who whom why will with would you your yours
     """.split()
 )
-_FUNCTION_STEMS = frozenset(map(stem, _FUNCTION_WORDS))
+FUNCTION_STEMS = frozenset(map(stem, _FUNCTION_WORDS))
 _FUNCTION_CHARACTERS = frozenset(
     "的了是在我你他她它们这那有和与及或吗呢吧啊呀么什谁哪怎几多少个都也就还要会能可以把被给对从到为因所之其于上下里中去来说"
     "得着过很最不没让请问一"
@@ -68,7 +68,7 @@ def parse_question(question: str) -> RecallQuery:
     text = fold(question[:MAX_QUESTION_CHARACTERS])
     terms = tuple(dict.fromkeys(_terms(text)))
     content = tuple(
-        term for term in terms if term.token not in (_FUNCTION_CHARACTERS if term.is_prefix else _FUNCTION_STEMS)
+        term for term in terms if term.token not in (_FUNCTION_CHARACTERS if term.is_prefix else FUNCTION_STEMS)
     )
     return RecallQuery(
         text=text,
@@ -104,9 +104,11 @@ def _split_at_han(run: str) -> Iterator[str]:
 class TermCounts(NamedTuple):
     """How often a text has which terms of a question, and how many words it has."""
 
-    counts: Sequence[tuple[int, int]]
+    counts: Sequence[tuple[int, float]]
     """The terms that it has, by their place in the question, in that order, and how often."""
     length: int
+    words: Sequence[str] = ()
+    """All its words as tokens, repeats included."""
 
 
 class TermCounter:
@@ -122,7 +124,7 @@ class TermCounter:
     def count(self, text: str) -> TermCounts:
         """Count the terms in a text."""
         words = tokenize(text)
-        counts = [(self._at[token], words.count(token)) for token in self._in_question(words)]
+        counts: list[tuple[int, float]] = [(self._at[token], words.count(token)) for token in self._in_question(words)]
         if self._has_forms and len(counts) > 1:
             counts = add_counts(counts)
         if self._prefixes and not text.isascii():
@@ -130,12 +132,12 @@ class TermCounter:
             counts += [(at, times) for at, first in self._prefixes if (times := folded.count(first))]
         if len(counts) > 1:
             counts.sort()
-        return TermCounts(counts, len(words))
+        return TermCounts(counts, len(words), words)
 
 
-def add_counts(counts: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def add_counts(counts: Iterable[tuple[int, float]]) -> list[tuple[int, float]]:
     """One count for each term."""
-    total: dict[int, int] = {}
+    total: dict[int, float] = {}
     for at, count in counts:
         total[at] = total.get(at, 0) + count
     return list(total.items())

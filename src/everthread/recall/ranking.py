@@ -2,10 +2,14 @@
 
 A message's own words count by BM25, half by its best passage and half as a whole. To that comes
 
-- what its neighbours have: a short message is understood from those around it, a long one stands for itself. More
-  flows from a message that asks to the one after it. Results of tools neither lend nor borrow, and the more of a
-  conversation they are, the less its messages have to do with their neighbours;
-- what is talked about around it;
+- what its neighbours have, as far as they belong together: a short message is understood from those around it, a long
+  one stands for itself. Two belong together if they share a rare word, if one answers the other, or if one is a
+  fragment said right after the other; else as far as the messages read show that neighbours in this conversation are
+  about the same thing. More flows from a message that asks to the one after it, and what only asks counts less than
+  its answer. Results of tools neither lend nor borrow, and the more of a conversation they are, the less its messages
+  have to do with their neighbours;
+- what is talked about around it, as far as neighbours belong together;
+- of a tool's result: the words of its call, and of the message from which identifiers lead to it (`links`);
 - meaning: the similarity of its best passage to the question, weighed by how much of the question the embedder
   understands. What tools return is no prose, and judged by its words alone; so the more of a conversation that is, the
   less meaning may lift what is said beside it over what a tool returned;
@@ -20,18 +24,20 @@ between kinds is measured on the messages themselves. `docs/benchmarks/recall.md
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from statistics import median
 from typing import NamedTuple, overload
 
 from everthread.core.queries import Term
 from everthread.recall.candidates import NEIGHBOUR_REACH, PostingLists, score_surroundings
+from everthread.recall.links import TOOL_ROLES
 from everthread.recall.policy import RecallWeights
-from everthread.recall.query import RecallQuery, TermCounter, TermCounts, add_counts
+from everthread.recall.query import FUNCTION_STEMS, RecallQuery, TermCounter, TermCounts, add_counts
 from everthread.text.bm25 import bm25
 from everthread.text.dates import TimeRange, date_score
 from everthread.text.passages import PassageSpan, estimate_tokens, split_passages
@@ -41,8 +47,23 @@ _WHOLE_SHARE = 0.5
 """How much the message as a whole counts beside its best passage."""
 _ENOUGH_TO_COMPARE = 10
 """From so many messages on, what is usual among them says which similarity is much."""
-_TOOL_ROLES = frozenset({"tool", "function"})
-_ROLES = _TOOL_ROLES | {"user", "assistant", "system", "developer"}
+_FEW, _FEW_SHARE = 2, 0.05
+"""A word that at most so many of the messages read have, or this share of them, tells that two belong together."""
+_COHERENT = 0.1
+"""By so much oftener than messages far apart do neighbours share a word where people talk with each other."""
+_FRAGMENT_WORDS = 6
+_ENDS = (".", "!", "?", "。", "！", "？")
+_SOON = timedelta(minutes=2)
+"""A fragment belongs to what was said so soon before or after it."""
+_ONLY_ASKS_SHARE = 0.7
+"""What the words of a message count that only asks: it is the answer that is looked for."""
+_ONLY_ASKS_TOKENS = 40
+"""A longer message tells something before it asks."""
+_PRIOR_PAIRS = 10
+"""What is usual counts as much as so many pairs of neighbours."""
+_CARRIED = 0.3
+"""What a term counts that a message only carries."""
+_ROLES = TOOL_ROLES | {"user", "assistant", "system", "developer"}
 
 
 class CandidateMessage(NamedTuple):
@@ -57,7 +78,6 @@ class CandidateMessage(NamedTuple):
     name: str | None
     text: str
     said_at: datetime | None = None
-    """Where the question names a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +92,8 @@ class RankingSignals:
     """Which share of the question the embedder understands."""
     times: Sequence[TimeRange] = ()
     """Those that the question names."""
+    carried: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    """The terms of the question, by their place in it, that lead to a tool's call or result by identifiers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +104,10 @@ class RankedMessage:
     span: PassageSpan
     score: float
     """Compares only with the others of the same question."""
+    parts: Mapping[str, float]
+    """What each signal adds to the score, the greatest first."""
+    words: tuple[str, ...]
+    """The words of the question that it has, as the index writes them."""
     is_neighbour_only: bool
     """Whether it has nothing of the question itself, only messages around it have."""
 
@@ -130,6 +156,8 @@ class Ranking(Sequence[RankedMessage]):
             message=scorer.messages[at],
             span=scorer.best_span(at),
             score=self._scores[at],
+            parts=scorer.parts_of(at),
+            words=scorer.words_of(at),
             is_neighbour_only=scorer.is_neighbour_only(at),
         )
 
@@ -145,12 +173,37 @@ class _Scorer:
         self.signals = signals
         self.weights = weights
         self.spans = [split_passages(message.text) for message in messages]
-        self.is_tool = [message.role in _TOOL_ROLES for message in messages]
+        self.is_tool = [message.role in TOOL_ROLES for message in messages]
         count = TermCounter(query.terms).count
         self.counts = [
             [count(message.text[start:end]) for start, end in spans]
             for message, spans in zip(messages, self.spans, strict=True)
         ]
+        self.carried = [self._carried(at) for at in range(len(messages))]
+
+    def _carried(self, at: int) -> Sequence[tuple[int, float]]:
+        """The terms that a tool's result has by what it belongs to: by its call and, if the two have something of the
+        question themselves, by the identifiers that lead to it."""
+        if not self.is_tool[at]:
+            return ()
+        own = self._terms_of(at)
+        call = self._call_of(at)
+        with_call = own if call is None else own | self._terms_of(call)
+        led = self.signals.carried.get(self.messages[at].entry_key, frozenset())
+        whole = with_call | led if with_call - led else with_call
+        return [(term, _CARRIED) for term in sorted(whole - own)]
+
+    def _terms_of(self, at: int) -> set[int]:
+        return {term for passage in self.counts[at] for term, _ in passage.counts}
+
+    def _call_of(self, at: int) -> int | None:
+        """The assistant's message right before a result, and before those of other calls made with it."""
+        for before in range(at - 1, max(-1, at - 1 - NEIGHBOUR_REACH), -1):
+            if self.messages[at].depth - self.messages[before].depth != at - before:
+                return None
+            if not self.is_tool[before]:
+                return before if self.messages[before].role == "assistant" else None
+        return None
 
     # -- the shape of the conversation -------------------------------------------------------------------------
 
@@ -175,6 +228,72 @@ class _Scorer:
         return max(0.0, 1 - self.weights.tool_damping * tool_share)
 
     @cached_property
+    def contents(self) -> list[frozenset[str]]:
+        """The words that tell two messages belong together: neither the question's own nor those of any sentence, and
+        of the messages read only a few have them."""
+        asked = FUNCTION_STEMS.union(term.token for term in self.query.terms)
+        words = [frozenset(word for passage in passages for word in passage.words) - asked for passages in self.counts]
+        having = Counter(word for some in words for word in some)
+        most = max(_FEW, _FEW_SHARE * len(words))
+        return [frozenset(word for word in some if having[word] <= most) for some in words]
+
+    @cached_property
+    def coherence(self) -> float:
+        """How far messages side by side are about the same thing, 0 to 1: how much oftener they share a word than
+        messages far apart do. A conversation that is too short to tell is taken for one."""
+        talk = [at for at, is_tool in enumerate(self.is_tool) if not is_tool]
+        near = [(at, later) for at, later, steps in self._neighbours() if steps == 1]
+        half = len(talk) // 2
+        far = [(talk[at], talk[at + half]) for at in range(len(talk) - half)] if half > 2 * NEIGHBOUR_REACH else []
+        if not far:
+            return 1.0
+        more = self._sharing(near) - self._sharing(far)
+        surely = (len(near) * more + _PRIOR_PAIRS * _COHERENT) / (len(near) + _PRIOR_PAIRS)
+        return min(1.0, max(0.0, surely / _COHERENT))
+
+    def _sharing(self, pairs: Sequence[tuple[int, int]]) -> float:
+        """Which share of these pairs have a word in common."""
+        contents = self.contents
+        return sum(not contents[one].isdisjoint(contents[other]) for one, other in pairs) / max(1, len(pairs))
+
+    def _belonging(self, at: int, later: int, steps: int) -> float:
+        """How far two messages belong together, 0 to 1: surely when they share a rare word or one answers the other,
+        else as far as this conversation's neighbours do."""
+        if not self.contents[at].isdisjoint(self.contents[later]):
+            return 1.0
+        if steps == 1 and self.asks[at] and self._is_other_speaker(at, later):
+            return 1.0
+        if (self.is_fragment[at] or self.is_fragment[later]) and self._is_soon_after(at, later):
+            return 1.0
+        return self.coherence
+
+    @cached_property
+    def is_fragment(self) -> list[bool]:
+        """Whether each is only a few words without an end, as of somebody who sends a sentence in pieces."""
+        return [
+            sum(passage.length for passage in passages) <= _FRAGMENT_WORDS and not message.text.rstrip().endswith(_ENDS)
+            for message, passages in zip(self.messages, self.counts, strict=True)
+        ]
+
+    def _is_soon_after(self, at: int, later: int) -> bool:
+        one, other = self.messages[at].said_at, self.messages[later].said_at
+        return one is not None and other is not None and abs(other - one) <= _SOON
+
+    def _is_other_speaker(self, at: int, later: int) -> bool:
+        one, other = self.messages[at], self.messages[later]
+        return (one.role, one.name) != (other.role, other.name)
+
+    @staticmethod
+    def _only_asks(message: CandidateMessage) -> bool:
+        """Whether a message is a short question and nothing else."""
+        return message.text.rstrip().endswith(("?", "？")) and estimate_tokens(message.text) <= _ONLY_ASKS_TOKENS
+
+    @cached_property
+    def asks(self) -> list[bool]:
+        """Whether each message asks something."""
+        return ["?" in message.text or "？" in message.text for message in self.messages]
+
+    @cached_property
     def flows(self) -> list[tuple[int, int, float, float]]:
         """Which two messages lend to each other, and what share the later and the earlier of them gets."""
         lent_next = self.weights.neighbours * self.talk_share
@@ -184,12 +303,11 @@ class _Scorer:
         needs = [1 / (1 + (estimate_tokens(message.text) / alone) ** 2) for message in self.messages]
         lent = [lent_next * 0.5**steps for steps in range(NEIGHBOUR_REACH)]
         lent_by_question = [lent[0] * self.weights.asking, *lent[1:]]
-        lent_on = [
-            lent_by_question if "?" in message.text or "？" in message.text else lent for message in self.messages
-        ]
+        lent_on = [lent_by_question if asks else lent for asks in self.asks]
         return [
-            (at, later, needs[later] * lent_on[at][steps - 1], needs[at] * lent[steps - 1])
+            (at, later, needs[later] * lent_on[at][steps - 1] * belong, needs[at] * lent[steps - 1] * belong)
             for at, later, steps in self._neighbours()
+            if (belong := self._belonging(at, later, steps))
         ]
 
     def _neighbours(self) -> Iterator[tuple[int, int, int]]:
@@ -212,19 +330,39 @@ class _Scorer:
         """The final score of each message."""
         if not self.messages:
             return []
+        totals = [sum(shares) for shares in zip(*self.parts.values(), strict=True)]
+        return [score * date * who for score, (date, who) in zip(totals, self.priors, strict=True)]
+
+    @cached_property
+    def parts(self) -> dict[str, list[float]]:
+        """What each signal adds to each message's score, before who said it and when."""
         weights, signals = self.weights, self.signals
-        total = _normalize(self._with_neighbours(self._word_scores()))
+        words = self._word_scores()
+        lent = self._lent(words)  # a question lends all it has to its answer, whatever it keeps
+        words = [
+            score * _ONLY_ASKS_SHARE if self._only_asks(message) else score
+            for score, message in zip(words, self.messages, strict=True)
+        ]
+        parts = _normalize_together({"words": words, "neighbours": lent})
         keys = [message.entry_key for message in self.messages]
         around = _normalize(score_surroundings(keys, signals.postings, signals.idfs))
-        total = _normalize([score + weights.around * near for score, near in zip(total, around, strict=True)])
-        if weights.meaning * signals.understood_share and signals.similarity:
-            by_meaning = _normalize(self._with_neighbours(self._meaning_scores()))
-            share = weights.meaning * signals.understood_share * self.talk_share
-            total = [
-                words if is_tool else (1 - share) * words + share * meaning
-                for is_tool, words, meaning in zip(self.is_tool, total, by_meaning, strict=True)
-            ]
-        return [score * prior for score, prior in zip(total, self._priors(), strict=True)]
+        topic = weights.around * self.coherence
+        parts = _normalize_together({**parts, "topic": [topic * near for near in around]})
+        if not (weights.meaning * signals.understood_share and signals.similarity):
+            return parts
+        meaning = self._meaning_scores()
+        by_meaning = _normalize_together({"meaning": meaning, "neighbours": self._lent(meaning)})
+        share = weights.meaning * signals.understood_share * self.talk_share
+        shares = [0.0 if is_tool else share for is_tool in self.is_tool]
+        kept = {
+            name: [(1 - share) * one for share, one in zip(shares, part, strict=True)] for name, part in parts.items()
+        }
+        lent = [
+            one + share * more
+            for one, share, more in zip(kept["neighbours"], shares, by_meaning["neighbours"], strict=True)
+        ]
+        own = [share * one for share, one in zip(shares, by_meaning["meaning"], strict=True)]
+        return {**kept, "neighbours": lent, "meaning": own}
 
     def _word_scores(self) -> list[float]:
         """By the words of each message, half as a whole and half by its best passage."""
@@ -235,10 +373,19 @@ class _Scorer:
             self.signals.idfs.get(term, 0.0) if asks_names_only or not named else 0.0
             for term, named in zip(self.query.terms, is_name, strict=True)
         ]
-        by_whole = _normalize(_bm25_scores([_add_passages(counts) for counts in self.counts], idfs))
+        wholes = [
+            _with_carried(_add_passages(counts), carried)
+            for counts, carried in zip(self.counts, self.carried, strict=True)
+        ]
+        by_whole = _normalize(_bm25_scores(wholes, idfs))
         if all(len(counts) == 1 for counts in self.counts):
             return by_whole  # each is its own best passage
-        in_passages = iter(_bm25_scores([passage for counts in self.counts for passage in counts], idfs))
+        passages = [
+            _with_carried(passage, carried)
+            for counts, carried in zip(self.counts, self.carried, strict=True)
+            for passage in counts
+        ]
+        in_passages = iter(_bm25_scores(passages, idfs))
         by_passage = _normalize([max(next(in_passages) for _ in counts) for counts in self.counts])
         return [
             _WHOLE_SHARE * whole + (1 - _WHOLE_SHARE) * passage
@@ -258,15 +405,16 @@ class _Scorer:
         usual = median(best) if len(best) >= _ENOUGH_TO_COMPARE else 0.0
         return [max(0.0, one - usual) for one in best]
 
-    def _with_neighbours(self, scores: Sequence[float]) -> list[float]:
-        """Each score with what flows in from the messages around it."""
-        total = list(scores)
+    def _lent(self, scores: Sequence[float]) -> list[float]:
+        """What flows to each message from those around it."""
+        lent = [0.0] * len(scores)
         for at, later, forward, back in self.flows:
-            total[later] += forward * scores[at]
-            total[at] += back * scores[later]
-        return total
+            lent[later] += forward * scores[at]
+            lent[at] += back * scores[later]
+        return lent
 
-    def _priors(self) -> list[float]:
+    @cached_property
+    def priors(self) -> list[tuple[float, float]]:
         """What speaks for each message beside what it says: when it was said, and by whom."""
         weights, times = self.weights, self.signals.times
         dates = [1 + weights.date * date_score(message.said_at, times) if times else 1.0 for message in self.messages]
@@ -274,15 +422,27 @@ class _Scorer:
             names = {message.name for message in self.messages if message.name is not None}
             named = {name for name in names if fold(name) in self.speakers_in_question}
             return [
-                date * (1 + weights.speaker * (message.name in named))
+                (date, 1 + weights.speaker * (message.name in named))
                 for date, message in zip(dates, self.messages, strict=True)
             ]
         role, weight = ("assistant", weights.assistant) if self.query.asks_assistant else ("user", weights.user)
-        return [
-            date * (1 + weight * (message.role == role)) for date, message in zip(dates, self.messages, strict=True)
-        ]
+        return [(date, 1 + weight * (message.role == role)) for date, message in zip(dates, self.messages, strict=True)]
 
     # -- of one message, once it is looked at ------------------------------------------------------------------
+
+    def parts_of(self, at: int) -> dict[str, float]:
+        """What each signal adds to its score, the greatest first; together they are the score."""
+        parts = {name: part[at] for name, part in self.parts.items()}
+        total = sum(parts.values())
+        date, who = self.priors[at]
+        parts["date"] = total * (date - 1)
+        parts["speaker"] = total * date * (who - 1)
+        return {name: parts[name] for name in sorted(parts, key=parts.__getitem__, reverse=True) if parts[name]}
+
+    def words_of(self, at: int) -> tuple[str, ...]:
+        """The words of the question that the message has, as the index writes them."""
+        having = dict.fromkeys(term for passage in self.counts[at] for term, _ in passage.counts)
+        return tuple(self.query.terms[term].token for term in sorted(having))
 
     def is_neighbour_only(self, at: int) -> bool:
         key = self.messages[at].entry_key
@@ -310,9 +470,20 @@ def _add_passages(passages: Sequence[TermCounts]) -> TermCounts:
     return TermCounts(sorted(counts), sum(passage.length for passage in passages))
 
 
+def _with_carried(own: TermCounts, carried: Sequence[tuple[int, float]]) -> TermCounts:
+    return own._replace(counts=[*own.counts, *carried]) if carried else own
+
+
 def _bm25_scores(texts: Sequence[TermCounts], idfs: Sequence[float]) -> list[float]:
     average_length = sum(text.length for text in texts) / len(texts) or 1.0
-    return [bm25(counts, length, average_length, idfs) for counts, length in texts]
+    return [bm25(text.counts, text.length, average_length, idfs) for text in texts]
+
+
+def _normalize_together(parts: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
+    """Parts of scores divided by the greatest score, so that they still add up to it."""
+    greatest = max((sum(shares) for shares in zip(*parts.values(), strict=True)), default=0.0)
+    scale = 1 / greatest if greatest > 0 else 1.0
+    return {name: [scale * one for one in part] for name, part in parts.items()}
 
 
 def _normalize(scores: Sequence[float]) -> list[float]:

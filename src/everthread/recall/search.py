@@ -8,7 +8,7 @@ in meaning, and ranked. Meaning has a time limit and may be missing: words answe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import overload
@@ -23,11 +23,21 @@ from everthread.core.log import Segment
 from everthread.core.nouns import Hit, Hits, Message, Ref
 from everthread.core.paths import is_on, segments
 from everthread.core.ports import PlacedMessage, Postings, Store
+from everthread.core.queries import Term
 from everthread.history.payload_json import payload_of
 from everthread.history.search_query import parse_query
 from everthread.history.snippets import snippet
 from everthread.recall.candidates import choose_candidates, drop_common_terms, idf_by_term, merge_forms
 from everthread.recall.embedding import SemanticIndex, is_behind
+from everthread.recall.links import (
+    MAX_LINKED,
+    MAX_STEPS,
+    RESULT_REACH,
+    TOOL_ROLES,
+    leads_of,
+    naming,
+    sources_of,
+)
 from everthread.recall.policy import RecallPolicy
 from everthread.recall.query import MAX_QUESTION_CHARACTERS, parse_question
 from everthread.recall.ranking import CandidateMessage, RankedMessage, Ranking, RankingSignals, rank
@@ -40,6 +50,8 @@ _MAX_SIMILAR = 200
 """So many passages near in meaning take part."""
 _MAX_POSTINGS = 20_000
 """Of a word that more messages have, the newest so many are looked at."""
+_MIN_REASON_SHARE = 0.1
+"""What adds less than this share of a score is no reason for a hit."""
 _NO_EMBEDDER = "there is no embedder here; `everthread doctor` tells how to get one"
 _MEANING_IS_OFF = "meaning has no weight here: set `recall_meaning` above 0"
 _NO_VECTORS = "no vectors are made yet: `everthread reindex` makes them"
@@ -67,6 +79,12 @@ class RecallHit:
     """The speaker's name, or else the role."""
     is_passage: bool = False
     """Whether the text is only a part of the message."""
+    why: tuple[str, ...] = ()
+    """What it was found by, the strongest first: `words`, `meaning`, `neighbours`, `topic`, `date` or `speaker`."""
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """What each of these adds to the score; together they are the score."""
+    words: tuple[str, ...] = ()
+    """The words of the question that the message has, as the index writes them (stems)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,17 +211,22 @@ async def recall(
         if elsewhere := {one.entry_key for one in read} - messages.keys():
             # What is said on other branches is no part of what is talked about here.
             postings = {term: [at for at in having if at not in elsewhere] for term, having in postings.items()}
+        carried: dict[int, frozenset[int]] = {}
+        if any(one.entry.role in TOOL_ROLES for one in messages.values()):
+            spoken = [key for key, one in messages.items() if one.entry.role not in TOOL_ROLES]
+            begin = naming(query, idfs, postings, spoken)
+            carried = await _follow_identifiers(store, owner, conversation, path, messages, begin)
         signals = RankingSignals(
             postings=postings,
             idfs=idfs,
             similarity=_similarity_by_key(similar.passages, messages.values()),
             understood_share=similar.understood_share,
             times=find_time_ranges(question[:MAX_QUESTION_CHARACTERS], asked_at or services.clock()),
+            carried=carried,
         )
 
         def rank_all() -> Ranking:
-            is_dated = bool(signals.times)
-            candidates = [one for found in messages.values() for one in _as_candidate(found, is_dated=is_dated)]
+            candidates = [one for found in messages.values() for one in _as_candidate(found)]
             return rank(query, candidates, signals, services.policy.weights)
 
         # Ranking takes milliseconds: never in an event loop's thread.
@@ -214,6 +237,59 @@ async def recall(
         )
 
     return await store.run_reads(search)
+
+
+async def _follow_identifiers(
+    store: Store,
+    owner: str,
+    conversation: str | None,
+    path: Sequence[Segment] | None,
+    messages: dict[int, PlacedMessage],
+    named: Mapping[int, frozenset[int]],
+) -> dict[int, frozenset[int]]:
+    """Which terms of the question each message of tools carries because identifiers lead to it; adds what was read."""
+    carried: dict[int, set[int]] = {}
+    followed: set[str] = set()
+    reached: Mapping[int, Collection[int]] = named
+    for _ in range(MAX_STEPS):
+        sources = sources_of(((_text_of(messages[key]), terms) for key, terms in reached.items()), followed)
+        if not sources:
+            break
+        followed.update(sources)
+        asked = [Term(token=word) for word in sources]
+        found = await store.search.postings(owner, conversation, asked, cap=MAX_LINKED + 1)
+        leads = leads_of(found.of, sources)
+        wanted = {key + step for key in leads for step in range(RESULT_REACH + 1)} - messages.keys()
+        if wanted:
+            read = await store.search.messages(owner, sorted(wanted), ())
+            messages.update((one.entry_key, one) for one in read if path is None or is_on(path, one.branch, one.seq))
+        new = [(at, terms) for key, terms in leads.items() for at in _with_results(messages, key)]
+        new = [(at, terms) for at, terms in new if not terms <= carried.get(at, set())]
+        for at, terms in new:
+            carried.setdefault(at, set()).update(terms)
+        reached = {at: carried[at] for at, _ in new}
+    return {key: frozenset(terms) for key, terms in carried.items()}
+
+
+def _with_results(messages: Mapping[int, PlacedMessage], key: int) -> Iterator[int]:
+    """A message, if it was read and, if it may be a call, the results after it."""
+    if key not in messages:
+        return
+    yield key
+    if messages[key].entry.role != "assistant":
+        return
+    for after in range(key + 1, key + RESULT_REACH + 1):
+        if after not in messages or messages[after].entry.role not in TOOL_ROLES:
+            return
+        yield after
+
+
+def _text_of(found: PlacedMessage) -> str:
+    """What is searched of a message; nothing of a damaged one."""
+    try:
+        return payloads.searchable(payload_of(found.entry))
+    except StoreDamaged:
+        return ""
 
 
 async def _find_similar(
@@ -254,14 +330,14 @@ def _similarity_by_key(
     return {(key, near.part): near.score for key, near in known if key is not None}
 
 
-def _as_candidate(found: PlacedMessage, *, is_dated: bool) -> list[CandidateMessage]:
+def _as_candidate(found: PlacedMessage) -> list[CandidateMessage]:
     """A message as ranking takes it; a damaged one is left out, `verify` reports it."""
     entry = found.entry
     try:
         payload = payload_of(entry)
     except StoreDamaged:
         return []
-    said_at = (payloads.said_at(payload) or Message(entry).created_at) if is_dated else None
+    said_at = payloads.said_at(payload) or Message(entry).created_at
     name, text = payloads.name(payload), payloads.searchable(payload)
     return [CandidateMessage(found.entry_key, found.depth, found.conversation_id, entry.role, name, text, said_at)]
 
@@ -277,6 +353,9 @@ def _as_hit(ranked: RankedMessage, found: PlacedMessage) -> RecallHit:
         said_at=message.said_at or message.created_at,
         speaker=message.name or message.role,
         is_passage=ranked.span != (0, len(ranked.message.text)),
+        why=tuple(name for name, part in ranked.parts.items() if part >= _MIN_REASON_SHARE * ranked.score),
+        parts={name: round(part, 6) for name, part in ranked.parts.items()},
+        words=ranked.words,
     )
 
 
