@@ -157,6 +157,23 @@ def test_search_finds_words_of_any_language(talk: Quick) -> None:
     assert talk("search", "harbour", "--conversation", "gone").code == 3
 
 
+def test_recall_says_why_each_message_was_found(talk: Quick) -> None:
+    told = talk("recall", "c1", "Where", "is", "the", "harbour?", "--json").json
+    first = told["hits"][0]
+    assert (first["seqs"], first["words"], first["why"][0]) == ([1], ["harbour"], "words")
+    assert sum(first["parts"].values()) == pytest.approx(first["score"], abs=1e-4)
+    explained = talk("recall", "c1", "--explain", "Where is the harbour?").out
+    assert "words" in explained
+    assert "(harbour)" in explained
+    assert "words" not in talk("recall", "c1", "Where is the harbour?").out
+
+
+def test_recall_of_what_nobody_said_notes_that_nothing_is_found(talk: Quick) -> None:
+    assert "nothing has to do with this" in talk("recall", "c1", "zirconium").err
+    assert talk("recall", "gone", "harbour").code == 3
+    assert talk("recall", "c1", "harbour", "--scope", "world").code == 2
+
+
 def test_a_search_by_meaning_without_an_embedder_says_that_it_is_by_words(talk: Quick) -> None:
     assert "searched by words only: there is no embedder here" in talk("search", "--meaning", "lighthouse").err
     told = talk("search", "--meaning", "lighthouse", "--json").json

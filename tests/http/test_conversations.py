@@ -147,6 +147,16 @@ async def test_words_are_found_in_one_conversation_or_in_all(
     assert await found(bob, q="allergies") == []
 
 
+async def test_what_is_recalled_says_why(alice: httpx.AsyncClient, bob: httpx.AsyncClient, trip: str) -> None:
+    told = (await alice.get(f"{trip}/recall", params={"q": "Which allergy is there?"})).json()
+    first = told["items"][0]
+    assert (first["ids"], first["why"][0], first["words"]) == (["m1"], "words", ["allergi"])
+    assert sum(first["parts"].values()) == pytest.approx(first["score"], abs=1e-4)
+    assert (told["by_meaning"], told["unanswered"]) == (False, [])
+    assert (await bob.get(f"{trip}/recall", params={"q": "allergy"})).status_code == 404
+    assert (await alice.get(f"{trip}/recall", params={"q": "allergy", "scope": "world"})).status_code == 422
+
+
 async def test_a_search_by_meaning_without_an_embedder_says_that_it_is_by_words(
     alice: httpx.AsyncClient, trip: str
 ) -> None:

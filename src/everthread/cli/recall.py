@@ -14,6 +14,7 @@ from everthread.cli.output import Styled, format_time, one_line, printable
 from everthread.core.errors import NotFound
 from everthread.core.turns import TurnQuery, TurnState
 from everthread.instance import Everthread
+from everthread.recall.policy import SCOPES, check_scope
 from everthread.recall.search import RecallHit
 
 _PAGE = 200
@@ -29,19 +30,19 @@ async def recall(
     max_tokens: Annotated[
         int, typer.Option(min=1, metavar="N", help="The maximum of all hits together, in tokens.")
     ] = 2000,
-    everywhere: Annotated[
-        bool, typer.Option("--everywhere", help="In all conversations of the owner, not only in this one.")
+    scope: Annotated[str | None, typer.Option(metavar="SCOPE", help=f"{' or '.join(SCOPES)}.")] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show why each was found, with its score's parts.")
     ] = False,
 ) -> None:
     """Show what earlier messages would be recalled for a question, best first."""
     text = " ".join(question)
     if not text.strip():
         raise typer.BadParameter("give a question, such as: what can she not eat?")
+    where = None if scope is None else check_scope(scope)
     async with cli.open() as et:
         found = await find_conversation(et, cli.owner, conversation)
-        hits = await found.recall(
-            text, limit=limit, max_tokens=max_tokens, scope="owner" if everywhere else "conversation"
-        )
+        hits = await found.recall(text, limit=limit, max_tokens=max_tokens, scope=where)
     if cli.out.json:
         cli.out.document(
             {
@@ -55,10 +56,21 @@ async def recall(
         return
     for hit in hits:
         cli.out.pieces(_as_text(hit, "" if hit.conversation_id == found.id else hit.conversation_id))
+        if explain:
+            cli.out.pieces([(f"       {hit.score:.3f}: {_explained(hit)}\n", "dim")])
     if not hits:
-        cli.out.note("nothing that was said has to do with it")
+        cli.out.note("nothing has to do with this; try a word that was used, such as a name or a number")
     if not hits.by_meaning:
         cli.out.note("searched by words only; `everthread doctor` tells how to search by meaning too")
+
+
+def _explained(hit: RecallHit) -> str:
+    """Such as `words 0.61 (harbour), neighbours 0.20`: the parts add up to the score."""
+    told = [
+        f"{name} {part:.3f}" + (f" ({', '.join(hit.words)})" if name == "words" else "")
+        for name, part in hit.parts.items()
+    ]
+    return ", ".join(told)
 
 
 def _as_text(hit: RecallHit, where: str) -> list[Styled]:

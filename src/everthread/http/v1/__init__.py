@@ -8,7 +8,7 @@ reaches stored idempotent replies.
 
     about          the server and the caller             chat         a message in, an answer out
     conversations  rows and branches                     turns        follow and cancel an answer
-    messages       read, append, edit, search            context      what a model sees
+    messages       read, append, edit, search, recall    context      what a model sees
     compactions    summaries and their settings          memories     memories and knowledge documents
     files          uploads and downloads                 exports      files out, archives in
     maintenance    counts, logs, verify, erase           schemas      response models that several of them share
@@ -41,6 +41,7 @@ ROUTERS = (
     conversations.branch_router,
     messages.router,
     messages.search_router,
+    messages.recall_router,
     turns.router,
     context.router,
     compactions.router,

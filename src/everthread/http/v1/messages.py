@@ -1,4 +1,4 @@
-"""Messages: read page by page, append, edit, delete, pin, search."""
+"""Messages: read page by page, append, edit, delete, pin, search, recall."""
 
 from __future__ import annotations
 
@@ -28,11 +28,14 @@ from everthread.http.dependencies import (
 from everthread.http.responses import JsonResponse
 from everthread.http.v1.schemas import MessageOut, MessagePage, Receipts, message_out, receipt_out
 from everthread.instance import Everthread
+from everthread.recall.policy import Scope
 
 router = APIRouter(tags=["messages"], prefix="/conversations/{conversation_id}/messages")
 search_router = APIRouter(tags=["search"])
+recall_router = APIRouter(tags=["search"], prefix="/conversations/{conversation_id}")
 
 MAX_SEQ = 2**32 - 1
+MAX_RECALL_TOKENS = 1_000_000
 BranchParameter = Annotated[
     str | None,
     Query(min_length=1, max_length=MAX_ID_CHARACTERS, description="The id of a branch; by default the active one."),
@@ -233,3 +236,54 @@ async def _hits_out(et: Everthread, owner: str, hits: Hits) -> list[dict[str, An
         for hit, message in zip(known, said, strict=True)
         if isinstance(message, Message)
     ]
+
+
+class RecallHitOut(BaseModel):
+    """A message, or a passage of one, that has to do with a question."""
+
+    conversation_id: str
+    ids: list[str]
+    seqs: list[int]
+    text: str
+    score: float = Field(description="Only comparable with the other hits of the same question.")
+    said_at: datetime
+    speaker: str
+    is_passage: bool = Field(description="Whether the text is only a part of the message.")
+    why: list[str] = Field(
+        description="What it was found by, the strongest first: words, meaning, neighbours, topic, date or speaker."
+    )
+    parts: dict[str, float] = Field(description="What each of these adds to the score; together they are the score.")
+    words: list[str] = Field(description="The words of the question that the message has, as stems.")
+
+
+class RecallHitsOut(BaseModel):
+    """What was recalled, best first."""
+
+    items: list[RecallHitOut]
+    by_meaning: bool = Field(description="Whether meaning was searched too; never without an embedder.")
+    is_behind: bool = Field(description="Whether some messages are not indexed by meaning yet.")
+    truncated: bool = Field(description="Whether a word was so common that only the newest messages were considered.")
+    unanswered: list[str] = Field(description="Which parts of the search failed, and why.")
+
+
+@recall_router.get("/recall", response_model=RecallHitsOut)
+async def recall(
+    conversation: ConversationDep,
+    q: Annotated[str, Query(max_length=MAX_SEARCH_CHARACTERS, description="A question, in any words.")],
+    limit: Limit = 10,
+    max_tokens: Annotated[int, Query(ge=1, le=MAX_RECALL_TOKENS, description="The size of all hits together.")] = 2000,
+    scope: Annotated[Scope | None, Query(description="Only this conversation, or all that you have.")] = None,
+    asked_at: Annotated[
+        datetime | None, Query(description="The time that `yesterday` or 上周 are relative to; by default now.")
+    ] = None,
+) -> Response:
+    """Find what was said about a question, however long ago, best first; each hit says why it was found."""
+    hits = await conversation.recall(q, limit=limit, max_tokens=max_tokens, scope=scope, asked_at=asked_at)
+    found = {
+        "items": [asdict(hit) for hit in hits],
+        "by_meaning": hits.by_meaning,
+        "is_behind": hits.is_behind,
+        "truncated": hits.truncated,
+        "unanswered": hits.unanswered,
+    }
+    return JsonResponse(found)
