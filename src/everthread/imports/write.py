@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from everthread.conversation import TO_EMBED, dump_metadata
+from everthread.conversation import dump_metadata
 from everthread.core.errors import Conflict, Erased, EverthreadError, Invalid, NotFound
 from everthread.core.nouns import Ref
 from everthread.core.ports import NewConversation
@@ -15,6 +15,7 @@ from everthread.history import ingest
 from everthread.imports.place import Incoming, PlaceMessages
 from everthread.imports.session import NativeMessage, Session
 from everthread.instance import Everthread
+from everthread.runtime import TO_EMBED
 
 BATCH_MESSAGES = 500
 BATCH_BYTES = 4 << 20
@@ -58,7 +59,8 @@ class SessionWriter:
         self._known: dict[str, tuple[str | None, dict[str, Any]]] = {}
         """Title and metadata of the conversations that are known to exist."""
         self._erased: set[str] = set()
-        self._jobs = () if et.runtime.meaning is None else (TO_EMBED,)
+        is_embedded = et.runtime.recall.embed_ahead and et.runtime.meaning is not None
+        self._jobs = (TO_EMBED,) if is_embedded else ()  # else when somebody asks for meaning
 
     def ref(self, session_id: str) -> Ref:
         return Ref(self._owner, session_id)

@@ -170,8 +170,12 @@ class CheckpointWriter:
         ref = await self._threads.ref(address.owner, address.thread_id)
         cache = self._threads.caches.get(ref)
         blobs: Blobs = {}
+        # Our own agent logs what it says itself: a window that it wrote and no checkpoint names is nothing new.
         rows = [
-            one.row if one.held is None else _hold_or_refer(one.row, one.held, address, cache, blobs) for one in taken
+            _hold_or_refer(one.row, one.held, address, cache, blobs)
+            if one.held is not None and self._keeps_turns
+            else one.row
+            for one in taken
         ]
         intent = PutWrites(namespace=address.namespace, id=address.id, writes=rows, blobs=blobs)
         if blocking.may_block() and not address.namespace and self._coalescer.is_stored(address, intent):
