@@ -43,7 +43,7 @@ def _line(session: str, number: int, parent: str | None, chance: Random) -> tupl
     role = ("user", "assistant")[number % 2]
     content: object = text if role == "user" else [{"type": "text", "text": text}]
     line = {
-        "parentUuid": parent, "isSidechain": False, "userType": "external", "cwd": "/home/ada/project",
+        "parentUuid": parent, "isSidechain": False, "userType": "external", "cwd": "/srv/ada/project",
         "sessionId": session, "version": "2.0.1", "gitBranch": "main", "type": role,
         "message": {"role": role, "content": content}, "uuid": id, "timestamp": "2026-03-01T10:00:00.000Z",
     }  # fmt: skip

@@ -212,7 +212,7 @@ def test_an_mcp_client_asks_the_past_of_its_project_only(shell: Shell, quick: Qu
     assert "Remembered" in remembered
     assert "Ada prefers tabs." in recalled
     found, everywhere, read = asyncio.run(ask(
-        "/home/bob", ("search_history", {"query": "cookie"}),
+        "/srv/bob", ("search_history", {"query": "cookie"}),
         ("search_history", {"query": "cookie", "everywhere": True}),
         ("read_messages", {"session": ID}),
     ))  # fmt: skip

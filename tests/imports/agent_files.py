@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 SESSION = "11111111-2222-4333-8444-555555555555"
-CWD = "/home/ada/project"
+CWD = "/srv/ada/project"
 
 
 def named(text: str) -> str:
@@ -80,14 +80,14 @@ def claude_compacted() -> list[dict[str, Any]]:
 
 
 def claude_file(home: Path, lines: Iterable[Mapping[str, Any]] | None = None) -> Path:
-    path = home / ".claude" / "projects" / "-home-ada-project" / f"{SESSION}.jsonl"
+    path = home / ".claude" / "projects" / "-srv-ada-project" / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(as_lines(claude_session() if lines is None else lines))
     return path
 
 
 def claude_subagent_file(home: Path) -> Path:
-    path = home / ".claude" / "projects" / "-home-ada-project" / SESSION / "subagents" / "agent-abc.jsonl"
+    path = home / ".claude" / "projects" / "-srv-ada-project" / SESSION / "subagents" / "agent-abc.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     side = {"isSidechain": True, "agentId": "abc"}
     path.write_bytes(as_lines([

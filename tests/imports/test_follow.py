@@ -76,7 +76,7 @@ async def test_a_session_is_read_once_and_its_bytes_are_kept(et: Everthread, tmp
     await again.catch_up(path, "claude-code")
     assert (again.counts.messages, again.counts.revised, again.counts.removed) == (0, 0, 0)
     info = (await et.conversations.get(ID)).info
-    assert (info.title, info.metadata["cwd"]) == ("Why does the login test fail?", "/home/ada/project")
+    assert (info.title, info.metadata["cwd"]) == ("Why does the login test fail?", "/srv/ada/project")
 
 
 async def test_a_file_that_grows_byte_by_byte_gives_each_message_once(et: Everthread, tmp_path: Path) -> None:

@@ -195,7 +195,7 @@ def test_a_session_of_pi_is_a_tree_and_its_other_lines_are_no_messages() -> None
         {"type": "compaction", "id": "k", "parentId": "u2", "summary": "They said hi."},
         {"type": "message", "id": "u3", "parentId": "k", "message": {"role": "user", "content": "On"}},
     ]  # fmt: skip
-    said = read(PiReader(PurePath("/home/ada/.pi/agent/sessions/x.jsonl")), lines)
+    said = read(PiReader(PurePath("/srv/ada/.pi/agent/sessions/x.jsonl")), lines)
     assert [(one.payload["id"], one.after) for one in said] == [
         ("u1", None), ("a1", "u1"), ("r1", "a1"), ("u2", "u1"), ("k", None), ("u3", "u2"),
     ]  # fmt: skip
