@@ -189,21 +189,33 @@ def test_install_writes_a_unit_that_starts_the_same_watch(
     assert quick("watch", "--install").code == ExitCode.CONFLICT
 
 
+async def _ask(shell: Shell, project: str, *calls: tuple[str, dict[str, object]]) -> list[str]:
+    """What the MCP server answers to an agent in this folder."""
+    server = StdioServerParameters(
+        command=str(PROGRAM), args=["mcp", "--project", project], env=shell.environment(), cwd=shell.folder
+    )
+    async with stdio_client(server) as streams, ClientSession(*streams) as client:
+        await client.initialize()
+        answers = [(await client.call_tool(tool, arguments)).content[0] for tool, arguments in calls]
+        return [answer.text for answer in answers if isinstance(answer, TextContent)]
+
+
+def test_an_mcp_client_sees_no_credential_in_a_title(shell: Shell, quick: Quick, home: Path) -> None:
+    claude_file(home, [claude_line("u1", None, "user", f"the deploy token is {TOKEN} so use it", 1)])
+    quick("watch", "--once")
+    assert TOKEN in quick("ls").out, "the first prompt is the title"
+    told = asyncio.run(_ask(
+        shell, CWD, ("search_history", {"query": "deploy"}), ("read_messages", {"session": ID}), ("list_sessions", {}),
+    ))  # fmt: skip
+    assert ID in told[0]
+    assert TOKEN not in "".join(told)
+
+
 def test_an_mcp_client_asks_the_past_of_its_project_only(shell: Shell, quick: Quick, home: Path) -> None:
     claude_file(home, [*claude_session(), claude_line("t", "a6", "user", f"cookie token {TOKEN}", 60)])
     quick("watch", "--once")
-
-    async def ask(project: str, *calls: tuple[str, dict[str, object]]) -> list[str]:
-        server = StdioServerParameters(
-            command=str(PROGRAM), args=["mcp", "--project", project], env=shell.environment(), cwd=shell.folder
-        )
-        async with stdio_client(server) as streams, ClientSession(*streams) as client:
-            await client.initialize()
-            answers = [(await client.call_tool(tool, arguments)).content[0] for tool, arguments in calls]
-            return [answer.text for answer in answers if isinstance(answer, TextContent)]
-
-    found, read, remembered, recalled = asyncio.run(ask(
-        CWD, ("search_history", {"query": "cookie"}), ("read_messages", {"session": ID, "limit": 50}),
+    found, read, remembered, recalled = asyncio.run(_ask(
+        shell, CWD, ("search_history", {"query": "cookie"}), ("read_messages", {"session": ID, "limit": 50}),
         ("remember", {"text": "Ada prefers tabs."}), ("recall", {"question": "What does Ada prefer?"}),
     ))  # fmt: skip
     assert ID in found
@@ -211,8 +223,8 @@ def test_an_mcp_client_asks_the_past_of_its_project_only(shell: Shell, quick: Qu
     assert TOKEN not in found + read
     assert "Remembered" in remembered
     assert "Ada prefers tabs." in recalled
-    found, everywhere, read = asyncio.run(ask(
-        "/srv/bob", ("search_history", {"query": "cookie"}),
+    found, everywhere, read = asyncio.run(_ask(
+        shell, "/srv/bob", ("search_history", {"query": "cookie"}),
         ("search_history", {"query": "cookie", "everywhere": True}),
         ("read_messages", {"session": ID}),
     ))  # fmt: skip

@@ -63,7 +63,7 @@ class History:
             message
             async for message in conversation.messages(after=max(first_seq, 1) - 1, limit=min(max(limit, 1), 100))
         ]
-        lines = [f"{session}: {conversation.title or 'untitled'}"]
+        lines = [f"{session}: {_title(conversation)}"]
         lines += [_shown(message, show_secrets=show_secrets) for message in said]
         if said and len(said) == limit:
             lines.append(f"There may be more: first_seq={said[-1].seq + 1}")
@@ -80,7 +80,7 @@ class History:
             if cursor is None:
                 break
         lines = [
-            f"{one.id}  {one.created_at:%Y-%m-%d %H:%M}  {redact_secrets(one.title or '')}" for one in found[:limit]
+            f"{one.id}  {one.created_at:%Y-%m-%d %H:%M}  {_title(one)}" for one in found[:limit]
         ]
         return "\n".join(lines) or f"no sessions{self._where(everywhere)}"
 
@@ -119,9 +119,7 @@ class History:
             conversation = known[hit.conversation_id]
             if self._is_ours(conversation, everywhere) and len(lines) < limit:
                 snippet = " ".join(hit.snippet.split())
-                lines.append(
-                    f'- session="{conversation.id}" seq={hit.seq} ({conversation.title or "untitled"}): {snippet}'
-                )
+                lines.append(f'- session="{conversation.id}" seq={hit.seq} ({_title(conversation)}): {snippet}')
         return lines
 
     def _is_ours(self, conversation: Conversation, everywhere: bool) -> bool:
@@ -132,6 +130,11 @@ class History:
 
     def _where(self, everywhere: bool) -> str:
         return "" if everywhere or self._project is None else f" in {self._project}"
+
+
+def _title(conversation: Conversation) -> str:
+    """A title may be the first prompt, and that may hold a credential."""
+    return redact_secrets(conversation.title or "untitled")
 
 
 def _shown(message: Message, *, show_secrets: bool) -> str:
