@@ -3,7 +3,8 @@
 What it gives: a graph that is compiled with `EverthreadSaver(et)` gets its own types back with no setting, also after
 a restart. LangGraph hands a checkpointer nothing of the graph; only under `LANGGRAPH_STRICT_MSGPACK=true` does it name
 types, and then not those of sequences, named tuples or structured answers (langgraph 1.2). Every run and every look at
-a state begins with a read that `Pregel` makes itself, in its caller's thread. It costs 3 to 8 µs for each, by the depth of the calls.
+a state begins with a read that `Pregel` makes itself, in its caller's thread. It costs 3 to 8 µs for each, by how deep
+the calls are.
 
 To remove it: set `ENABLED` to False, then name the types (`EverthreadSaver(et, allowed=[…])`) or set that variable, and
 delete this module.
