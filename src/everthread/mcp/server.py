@@ -79,9 +79,7 @@ class History:
             cursor = page.next_cursor
             if cursor is None:
                 break
-        lines = [
-            f"{one.id}  {one.created_at:%Y-%m-%d %H:%M}  {_title(one)}" for one in found[:limit]
-        ]
+        lines = [f"{one.id}  {one.created_at:%Y-%m-%d %H:%M}  {_title(one)}" for one in found[:limit]]
         return "\n".join(lines) or f"no sessions{self._where(everywhere)}"
 
     async def remember(self, text: str) -> str:
