@@ -16,7 +16,6 @@ FAILURES = {
     "tests/cli/test_blobs.py::test_a_sweep_deletes_what_a_crash_left": _WORDING,
     "tests/cli/test_blobs.py::test_doctor_and_verify_name_a_missing_blob": _WORDING,
     "tests/cli/test_blobs.py::test_what_was_erased_stays_erased_after_a_restore_with_its_blobs": _WORDING,
-    "tests/cli/test_exit_codes.py::test_for_people_a_failure_is_one_plain_line": _WORDING,
     "tests/contracts/test_context.py::test_a_context_is_of_one_moment_while_others_write": _ON_DEMAND,
     "tests/contracts/test_context.py::test_a_long_run_of_tools_keeps_the_question_it_is_for": _ON_DEMAND,
     "tests/contracts/test_context.py::test_a_system_message_of_the_log_holds_however_far_the_window_moves": _ON_DEMAND,

@@ -73,7 +73,7 @@ def test_for_people_a_failure_is_one_plain_line(shell: Shell, quick: Quick) -> N
     quick("migrate")
     ran = shell("show", "gone")
     assert (ran.code, ran.out) == (3, "")
-    assert ran.err == "everthread: no conversation 'gone'\n"
+    assert ran.err == "everthread: no conversation 'gone'; `everthread ls` lists them\n"
 
 
 def test_without_a_command_the_help_is_shown(shell: Shell) -> None:
