@@ -13,23 +13,8 @@ _MEMORIES = "the new rules for memories keep a sentence that this test leaves to
 _PATTERN = "a pattern that was added at the same time takes more than the length of a hostile text"
 _WORDING = "the command's wording or a row of `doctor` has changed, and the test has not followed"
 FAILURES = {
-    "tests/cli/test_blobs.py::test_a_sweep_deletes_what_a_crash_left": _WORDING,
-    "tests/cli/test_blobs.py::test_doctor_and_verify_name_a_missing_blob": _WORDING,
-    "tests/cli/test_blobs.py::test_what_was_erased_stays_erased_after_a_restore_with_its_blobs": _WORDING,
-    "tests/contracts/test_context.py::test_a_context_is_of_one_moment_while_others_write": _ON_DEMAND,
-    "tests/contracts/test_context.py::test_a_long_run_of_tools_keeps_the_question_it_is_for": _ON_DEMAND,
-    "tests/contracts/test_context.py::test_a_system_message_of_the_log_holds_however_far_the_window_moves": _ON_DEMAND,
-    "tests/contracts/test_context.py::test_i8_a_long_history_that_was_never_compacted_fits": _ON_DEMAND,
-    "tests/contracts/test_remembering.py::test_a_hostile_model_changes_nothing": _MEMORIES,
-    "tests/contracts/test_remembering.py::test_a_model_reads_what_the_rules_make_nothing_of": _MEMORIES,
-    "tests/models/test_summariser.py::test_a_chat_model_writes_the_summary_and_is_named_in_it": _STRUCK,
-    "tests/models/test_summariser.py::test_a_model_named_nearer_goes_before_one_named_farther_off": _STRUCK,
-    "tests/observability/test_metrics.py::test_jobs_are_timed_by_kind_and_by_what_became_of_them": _ON_DEMAND,
     "tests/page/test_page.py::test_ten_thousand_messages_are_opened_at_the_end_and_drawn_a_few_at_a_time": (
         "the conversation is there already when the test is tried again"
-    ),
-    "tests/stores/test_schema.py::test_an_older_database_has_its_summaries_contexts_and_turns": (
-        "contexts of an older database are rendered by a newer renderer"
     ),
     "tests/text/test_hostile_text.py::test_no_pattern_takes_more_than_the_length_of_a_text": _PATTERN,
     "tests/text/test_hostile_text.py::test_no_function_takes_more_than_the_length_of_a_text": _PATTERN,

@@ -37,6 +37,9 @@ HISTORIES: dict[str, list[Payload]] = {
     "a system prompt in the log": [{"role": "system", "content": "Be brief."}, says("hello")],
 }  # fmt: skip
 
+NEVER = {"enabled": False}
+"""For a context of a history that nothing is summarised of."""
+
 
 async def test_an_empty_conversation_has_an_empty_context(conv: Conversation) -> None:
     context = await conv.context()
@@ -57,7 +60,7 @@ async def test_i7_every_history_makes_a_request_that_both_providers_take(
 @pytest.mark.parametrize("count", [50, pytest.param(120, marks=pytest.mark.long)])
 async def test_i8_a_long_history_that_was_never_compacted_fits(conv: Conversation, count: int) -> None:
     await tell(conv, count)
-    context = await conv.context()
+    context = await conv.context(compaction=NEVER)
     await check(conv, context)
     assert len(context.messages) <= 40
     assert [omission.reason for omission in context.omitted] == ["passed_over"]
@@ -187,7 +190,7 @@ async def test_a_long_run_of_tools_keeps_the_question_it_is_for(conv: Conversati
         await conv.append(
             [message for at in range(30) for message in (call(f"c{first + at}"), result(f"c{first + at}"))]
         )
-        context = await conv.context()
+        context = await conv.context(compaction=NEVER)
         await check(conv, context)
         assert context.messages[0]["content"] == "Fix the failing test."
         assert len(context.messages) <= 41
@@ -210,7 +213,7 @@ async def test_a_context_is_of_one_moment_while_others_write(conv: Conversation)
             await tell(conv, 1, first=number)
 
     async def read() -> list[Any]:
-        return [await conv.context() for _ in range(10)]
+        return [await conv.context(compaction=NEVER) for _ in range(10)]
 
     _, contexts = await asyncio.gather(write(), read())
     for context in contexts:
@@ -249,7 +252,7 @@ def slot(context: Context) -> list[str]:
 async def test_a_system_message_of_the_log_holds_however_far_the_window_moves(conv: Conversation) -> None:
     await conv.append([{"role": "system", "content": "Talk like a bird.", "id": "s"}])
     await tell(conv, 30)
-    before = await conv.context()
+    before = await conv.context(compaction=NEVER)
     assert before.omitted
     await conv.compact()
     after = await conv.context()

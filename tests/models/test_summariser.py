@@ -24,7 +24,7 @@ from everthread.testing import Reply, ScriptedModel
 from tests.contracts.views import check, tell, tight
 from tests.text.test_secrets import SECRETS
 
-GOOD = "## Facts\n- user: orders A-000 to A-200 go by rail [#1–#4]\n- assistant: each was looked up [#4]"
+GOOD = "## Facts\n- user: orders A-000 to A-200 go by rail [#1–#12]\n- assistant: each was looked up [#4]"
 QUICK = CompactionPolicy(summary_timeout_seconds=0.05)
 
 
@@ -206,7 +206,7 @@ async def test_i23_no_secret_reaches_a_model_or_a_summary(kind: str) -> None:
 @pytest.fixture
 def scripted(monkeypatch: pytest.MonkeyPatch) -> dict[str, ScriptedModel]:
     """Models by name, in the place of those that providers have."""
-    known = {name: ScriptedModel([f"- by {name}: orders go by rail [#1]"] * 9) for name in ("test:one", "test:two")}
+    known = {name: ScriptedModel(["- orders go by rail"] * 9) for name in ("test:one", "test:two")}
 
     def init(name: str) -> BaseChatModel:
         return known[name]

@@ -12,7 +12,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.parser import text_string_to_metric_families
 
 import everthread
-from everthread import CompactionPolicy, Everthread, Pace
+from everthread import CompactionPolicy, Everthread, Pace, RecallPolicy
 from everthread.adapters.observability.metrics import PrometheusMetrics
 from everthread.compaction.policy import Trigger
 from everthread.http.middleware import RequestMetrics
@@ -132,7 +132,9 @@ async def test_jobs_are_timed_by_kind_and_by_what_became_of_them() -> None:
     pace = Pace(most_attempts=2, pause_seconds=0.01, poll_seconds=0.05)
     embedder = FakeEmbedder()
     embedder.fails = OSError("away")
-    async with everthread.open("memory://", worker=pace, embedder=embedder) as et:
+    async with everthread.open(
+        "memory://", worker=pace, embedder=embedder, recall=RecallPolicy(embed_ahead=True)
+    ) as et:
         conv = await et.conversations.create()
         await conv.append({"role": "user", "content": "Where to?"})
         await conv.request_title()

@@ -274,7 +274,9 @@ async def doctor(cli: Invocation) -> None:
     check fails."""
 
     checks = [*check_machine(cli.settings), *[check async for check in _check_database(cli)]]
-    if cli.settings.blobs is not None and all(check.state in (CheckState.OK, CheckState.WARN) for check in checks):
+    if cli.settings.blobs is not None and not any(
+        check.state in (CheckState.FAIL, CheckState.DAMAGED) for check in checks
+    ):
         async with cli.open() as et:
             checks.append(check_blobs(await et.check_blobs()))
     if cli.settings.vectors is not None:
