@@ -206,7 +206,7 @@ async def test_i23_no_secret_reaches_a_model_or_a_summary(kind: str) -> None:
 @pytest.fixture
 def scripted(monkeypatch: pytest.MonkeyPatch) -> dict[str, ScriptedModel]:
     """Models by name, in the place of those that providers have."""
-    known = {name: ScriptedModel(["- orders go by rail"] * 9) for name in ("test:one", "test:two")}
+    known = {name: ScriptedModel(lambda _: "- orders go by rail") for name in ("test:one", "test:two")}
 
     def init(name: str) -> BaseChatModel:
         return known[name]
