@@ -5,7 +5,7 @@
 .DEFAULT_GOAL := help
 unexport PYTHONDONTWRITEBYTECODE  # where it is set, each of the processes that tests start would compile everything again
 .DELETE_ON_ERROR:
-.PHONY: help run demo test tests test-long chromium check fmt bench bench-recall peers lowest web types docs dist lock clean
+.PHONY: help run demo test tests test-long chromium check fmt bench bench-recall peers lowest web types pictures docs dist sbom audit lock clean
 
 UV    := sh tools/uv.sh
 BIN   := .venv/bin
@@ -69,8 +69,19 @@ web: $(WEB) ## build the page
 types: $(DEV) $(NODE) ## make the page's types again from the service's OpenAPI
 	$(BIN)/python tools/openapi.py | npm --prefix web run --silent types > web/src/api/schema.d.ts
 
+pictures: $(DEV) $(WEB) chromium ## make the pictures of the README and the docs again, from the real page
+	$(BIN)/python tools/pictures.py
+
 docs: $(DOCS) ## build the documentation, with the Python reference from the docstrings, into site/
 	.venv-docs/bin/zensical build --clean $(ARGS)
+
+sbom: $(NODE) ## list all that is installed, in CycloneDX: dist/sbom.json, and the page's packages in dist/sbom-page.json
+	mkdir -p dist
+	$(UV) tool run --from cyclonedx-bom==7.5.0 cyclonedx-py requirements requirements/run.txt --output-reproducible -o dist/sbom.json
+	npm --prefix web sbom --sbom-format cyclonedx --omit dev > dist/sbom-page.json
+
+audit: ## ask which of the locked packages have known weaknesses
+	$(UV) tool run --from pip-audit==2.10.1 pip-audit --requirement requirements/run.txt --require-hashes --disable-pip $(ARGS)
 
 dist: $(DEV) $(WEB) ## build the wheel (with the page) and the sdist into dist/
 	rm -rf dist

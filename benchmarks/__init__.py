@@ -11,6 +11,7 @@
       tokens             tokens, money and warm caches on recorded conversations
       context_cost       building a context, from 200 to 100,000 messages
       background         a model call beside a compaction
+      answers_in_view    whether answers about the past are in the request, beside LangChain's summaries
       facts_kept         what the extractive summary keeps
       invalid_requests   requests that a provider would refuse
       memory_sentences   what the rules remember of what users say

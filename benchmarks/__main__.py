@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import (
+    answers_in_view,
     append,
     checkpoints,
     context_cost,
     embedders,
     facts_kept,
     front_door,
+    front_door_served,
     invalid_requests,
     memory_sentences,
     reading,
@@ -45,6 +47,7 @@ CONTEXT: dict[str, Scenario] = {
     "facts_kept": facts_kept.run,
     "invalid_requests": invalid_requests.run,
     "summary_truth": summary_truth.run,
+    "answers_in_view": answers_in_view.run,
     "memory_sentences": memory_sentences.run,
 }
 LANGGRAPH: dict[str, Scenario] = {"checkpoints": checkpoints.run, "checkpoints_alone": checkpoints.alone}
@@ -60,7 +63,12 @@ RECALL: dict[str, Scenario] = {
     "recall_indexing": recall_cost.indexing,
     "recall_appends": recall_cost.appends,
 }
-FRONT: dict[str, Scenario] = {"front_door": front_door.run, "front_door_lag": front_door.lag}
+FRONT: dict[str, Scenario] = {
+    "front_door": front_door.run,
+    "front_door_lag": front_door.lag,
+    "front_door_http": front_door_served.over_http,
+    "front_door_import": front_door_served.large_import,
+}
 SCENARIOS = {**LOG, **CONTEXT, **LANGGRAPH, **TURN, **MEANING, **RECALL, **FRONT}
 GROUPS = {
     "log": [*LOG],

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -37,15 +38,17 @@ _TURNS = 24
 _FEW_TURNS = 8
 """Of those with a large result."""
 _SEED_BATCH = 500
+_LOOK_SECONDS = 0.25
+"""How often it is looked whether work is left: to look is itself CPU of the process that is measured."""
 _LAG_TICK_SECONDS = 0.005
 _SYSTEM = "You are a careful assistant."
 
 
-class _PlainSqlite:
+class PlainSqlite:
     """What a program without us would do: one table, one durable transaction for each turn."""
 
     def __init__(self) -> None:
-        self._connection = sqlite3.connect(_new_file())
+        self._connection = sqlite3.connect(new_file())
         self._connection.execute("PRAGMA journal_mode=WAL")
         self._connection.execute("PRAGMA synchronous=FULL")
         self._connection.execute(
@@ -67,25 +70,30 @@ class _PlainSqlite:
 def run(options: argparse.Namespace) -> Sequence[Row]:
     """Every turn at every length, archived only and in use."""
     return [
-        asyncio.run(_measured(shape, length, options.front_rounds, in_use=in_use))
+        asyncio.run(_measured(shape, length, options, in_use=in_use))
         for length in options.front_lengths
-        for shape in SHAPES
+        for shape in [*SHAPES][: options.front_shapes]
         for in_use in (False, True)
     ]
 
 
-async def _measured(shape: str, length: int, rounds: int, *, in_use: bool) -> Row:
-    talk, bare = Talk(length), _PlainSqlite()
+def _embedder(options: argparse.Namespace) -> dict[str, Any]:
+    """The default, which is what weights there are, or none as where there are none."""
+    return {"embedder": None} if options.front_without_weights else {}
+
+
+async def _measured(shape: str, length: int, options: argparse.Namespace, *, in_use: bool) -> Row:
+    talk, bare = Talk(length), PlainSqlite()
     count = _FEW_TURNS if "100 KB" in shape else _TURNS
     in_front: list[float] = []
     behind: list[float] = []
     plain: list[float] = []
-    async with everthread.open(f"sqlite:///{_new_file()}") as et:
+    async with everthread.open(f"sqlite:///{new_file()}", **_embedder(options)) as et:
         conversation = await _seeded(et, talk, length)
         if in_use:
             await conversation.context(system=_SYSTEM)
-            await _until_idle(et)
-        for number in range(rounds + 1):  # the first warms up
+            await until_idle(et)
+        for number in range(options.front_rounds + 1):  # the first warms up
             turns = [SHAPES[shape](talk) for _ in range(count)]
             front_ms, behind_ms = await _round(et, conversation, turns, in_use=in_use)
             plain_ms = _plain_round(bare, turns)
@@ -113,14 +121,14 @@ async def _seeded(et: Everthread, talk: Talk, length: int) -> Conversation:
     messages = [message for _ in range(length // 5) for message in talk.turn(5, 400)]
     for at in range(0, len(messages), _SEED_BATCH):
         await conversation.append(messages[at : at + _SEED_BATCH])
-    await _until_idle(et)
+    await until_idle(et)
     return conversation
 
 
 async def _round(
     et: Everthread, conversation: Conversation, turns: Sequence[Turn], *, in_use: bool
 ) -> tuple[float, float]:
-    """CPU ms a turn of the calls, and of what is done after them. Each turn waits for the background of the one
+    """CPU ms a turn of the calls, and of what is done after them. In use, each turn waits for the background of the one
     before, as a model's answer would let it; so what it does is not counted as the calls'."""
     in_front, began = 0.0, time.process_time()
     for turn in turns:
@@ -129,23 +137,25 @@ async def _round(
         if in_use:
             await conversation.context(system=_SYSTEM, query=turn[0]["content"][:200])
         in_front += time.process_time() - at
-        await _until_idle(et)
+        if in_use:
+            await until_idle(et)
+    await until_idle(et)
     await et.search("nothing")  # what waits for the index is indexed now
     whole = time.process_time() - began
     return in_front / len(turns) * 1e3, (whole - in_front) / len(turns) * 1e3
 
 
-def _plain_round(bare: _PlainSqlite, turns: Sequence[Turn]) -> float:
+def _plain_round(bare: PlainSqlite, turns: Sequence[Turn]) -> float:
     began = time.process_time()
     for turn in turns:
         bare.append(turn)
     return (time.process_time() - began) / len(turns) * 1e3
 
 
-async def _until_idle(et: Everthread) -> None:
+async def until_idle(et: Everthread) -> None:
     """Until no job waits or runs; one that gathers for a second is waited for too."""
     while await et.store.jobs.is_any_left():  # noqa: ASYNC110 - a state of the database
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(_LOOK_SECONDS)
 
 
 # -- out of the way ------------------------------------------------------------------------------------------------
@@ -153,12 +163,13 @@ async def _until_idle(et: Everthread) -> None:
 
 def lag(options: argparse.Namespace) -> Sequence[Row]:
     """With an idle worker, then while a long history is summarised."""
-    return asyncio.run(_lag(options.front_history, options.front_seconds))
+    return asyncio.run(_lag(options))
 
 
-async def _lag(history: int, seconds: float) -> list[Row]:
+async def _lag(options: argparse.Namespace) -> list[Row]:
+    history, seconds = options.front_history, options.front_seconds
     talk = Talk(7)
-    async with everthread.open(f"sqlite:///{_new_file()}") as et:
+    async with everthread.open(f"sqlite:///{new_file()}", **_embedder(options)) as et:
         live = await _seeded(et, talk, 100)
         long = await et.conversations.create(id="long")
         messages = [message for _ in range(history // 5) for message in talk.turn(5, 2_000)]
@@ -169,7 +180,7 @@ async def _lag(history: int, seconds: float) -> list[Row]:
             if "full" in name:
                 await long.context(system=_SYSTEM, query="Where is the invoice?")
             else:
-                await _until_idle(et)
+                await until_idle(et)
             rows.append(await _lag_row(name, et, live, talk, seconds))
         return rows
 
@@ -217,7 +228,7 @@ def _p99(samples: Sequence[float]) -> float:
     return sorted(samples)[int(0.99 * (len(samples) - 1))]
 
 
-def _new_file() -> str:
+def new_file() -> str:
     return str(Path(tempfile.mkdtemp(prefix="bench-")) / "et.db")
 
 
@@ -227,4 +238,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--front-lengths", type=numbers, default=[100, 10_000], help="front_door: messages before")
     parser.add_argument("--front-rounds", type=int, default=5, help="front_door: rounds of each")
     parser.add_argument("--front-history", type=int, default=2_000, help="front_door_lag: messages to summarise")
+    parser.add_argument("--front-without-weights", action="store_true", help="front_door: as if none were fetched")
+    parser.add_argument("--front-shapes", type=int, default=len(SHAPES), help="front_door: the first so many turns")
+    parser.add_argument("--front-calls", type=int, default=50, help="front_door_http: calls in a round")
+    parser.add_argument("--front-turns", type=int, default=500, help="front_door_http: turns before the late ones")
+    parser.add_argument("--front-import", type=int, default=100_000, help="front_door_import: messages")
     parser.add_argument("--front-seconds", type=float, default=10.0, help="front_door_lag: how long each is measured")

@@ -3,10 +3,12 @@
     python -m benchmarks memory_sentences [--show-misses]
 
 `memory_sentences/open.txt` was looked at while the rules were written; `memory_sentences/sealed.txt` was written before
-they were read, sealed by the hash in `sealed.sha256`, and opened once, when they were done. Each line is what a user
-says, then the words that a memory of it must hold, or a dash where nothing is worth remembering. Right is a memory with
-all of the words, or none where there is none to be had. Wrong is a memory where there is none to be had, or one without
-the words (cut short, of something else). The rest is missed.
+they were read, sealed by the hash in `sealed.sha256`, and opened once, when they were done. `styles_open.txt` and
+`styles_sealed.txt` came after those rules, by somebody who had not read them, in styles unlike each other, and were
+measured before the rules were changed for the first of the two. Each line is what a user says, then the words that a
+memory of it must hold, or a dash where nothing is worth remembering. Right is a memory with all of the words, or none
+where there is none to be had. Wrong is a memory where there is none to be had, or one without the words (cut short, of
+something else). The rest is missed.
 """
 
 from __future__ import annotations
@@ -58,8 +60,8 @@ def measure(name: str, language: str, *, show: bool = False) -> Row:
 def run(options: argparse.Namespace) -> Sequence[Row]:
     """Both sets, both languages."""
     return [
-        measure(name, language, show=options.show_misses and name == "open")
-        for name in ("open", "sealed")
+        measure(name, language, show=options.show_misses and name.endswith("open"))
+        for name in ("open", "sealed", "styles_open", "styles_sealed")
         if (FOLDER / f"{name}.txt").exists()
         for language in ("en", "zh")
     ]

@@ -2,8 +2,8 @@
 
     python -m benchmarks.recall [--embedder minilm] [--sets open,locomo] [--out FILE.json] [--against FILE.json]
 
-`open` and `sealed` are the project's own conversations (`benchmarks/everyday`) and run anywhere; `sealed` only when it
-is named, because what is looked at often is tuned on. The others are files in `data` of the folder that
+`open`, `sealed` and `later` are the project's own conversations (`benchmarks/everyday`) and run anywhere; the last two
+only when they are named, because what is looked at often is tuned on. The others are files in `data` of the folder that
 EVERTHREAD_SHARED names, else of `../shared`; those that are missing are skipped, and it is said where to get them.
 
 One configuration for all kinds of conversation. Each is appended to a SQLite file, every message with its own time and
@@ -31,8 +31,9 @@ from benchmarks.recall_scores import FoundText, PlainBM25, Scores, paired_interv
 from everthread import Conversation, Everthread
 from everthread.settings import Settings
 
-DEFAULT_SETS = tuple(name for name in SETS if name != "sealed")
-BY_KIND = ("open", "sealed")
+SEALED = ("sealed", "later")
+DEFAULT_SETS = tuple(name for name in SETS if name not in SEALED)
+BY_KIND = ("open", *SEALED)
 """Sets whose kinds are conversations of their own: each kind is a row."""
 BASELINE = "bm25"
 _LIMIT = 200

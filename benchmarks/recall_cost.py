@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import everthread
@@ -26,6 +27,7 @@ from benchmarks.report import Row
 from everthread import Conversation, Everthread
 from everthread.core.nouns import Ref
 from everthread.settings import Settings
+from everthread.text import related_words
 
 SHAPES = "1x10000,1000x1000"
 STATIC, MODEL = "wordllama", "minilm"
@@ -35,8 +37,11 @@ _QUESTIONS = 100
 _BATCH = 500
 _TURN_SECONDS = 3.0
 """Long enough that vectors are made several times meanwhile."""
-_PARTS = "ka lo mi ter sun bre pal vor ne gri den ra tos".split()
-_WORDS = [f"{a}{b}{c}" for a in _PARTS for b in _PARTS for c in _PARTS]
+_WORDS = random.Random(11).sample(
+    [line.split("\t")[0] for line in Path(related_words.__file__).with_name("english.tsv").read_text().splitlines()],
+    2_197,
+)
+"""Words that have related ones, which are looked for as well."""
 _OFTEN = [1 / (rank + 5) for rank in range(len(_WORDS))]
 """How often each is said: few words very often, most seldom, as in any language."""
 _ENGLISH = "we moved the meeting with the new client to friday morning as the hotel had no room left for us".split()

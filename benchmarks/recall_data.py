@@ -118,6 +118,7 @@ SETS: Mapping[str, RecallSet] = {
     ),
     "open": RecallSet(load=lambda: everyday.load("open")),
     "sealed": RecallSet(load=lambda: everyday.load("sealed")),
+    "later": RecallSet(load=lambda: everyday.load("later")),
 }
 
 

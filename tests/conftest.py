@@ -20,7 +20,6 @@ import everthread
 from everthread import Everthread
 from everthread.adapters.stores.sqlite.files import migrate
 from everthread.settings import Settings
-from tests import known_failures
 from tests.forkserver import ForkServer
 from tests.postgres import Server, roomy_folder, shared_server
 from tests.shared_data import shared_folder
@@ -131,7 +130,3 @@ def forkserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]
 def shared() -> Path:
     """The folder of recorded conversations."""
     return shared_folder()
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    known_failures.mark(items)

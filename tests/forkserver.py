@@ -37,7 +37,7 @@ ROOT = Path(__file__).parents[1]
 PRELOADED = ("everthread.adapters.stores.postgres", "procrastinate.schema")
 """What the warming up does not import by itself."""
 WITH_LANGCHAIN = ("everthread.langchain", "everthread.langgraph")
-SERVING = ("everthread.cli.serve", "everthread.http.server", "everthread.demo.load")
+SERVING = ("everthread.cli.serve", "everthread.http.server", "everthread.demo.load", "everthread.demo.replay")
 """What programs need."""
 PATIENCE_SECONDS = 90.0
 """After this long a child hangs, and the test says so."""

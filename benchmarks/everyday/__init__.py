@@ -1,8 +1,8 @@
 """A yardstick of everyday talk: conversations and questions whose evidence is known, made from hand-written lines.
 
-There are two halves of the same kinds with nothing in common but their layout: `open.txt`, which recall is tuned on,
-and `sealed.txt`, which was written first and is measured only when a change is finished. Each kind is one or two
-conversations:
+There are three parts with nothing in common but their layout: `open.txt`, which recall is tuned on, `sealed.txt` of the
+same kinds, and `later.txt`, half of whose kinds the others do not have. The last two were written before the changes
+that they judge, and are measured only when those are finished. Each kind is one or two conversations:
 
 - `statements`: one-line notes about unrelated things side by side, without answers; nothing near a note belongs to it;
 - `bursts`: a thing said in several short messages in a row, while others talk about something else in between;
@@ -10,9 +10,12 @@ conversations:
 - `questions`: what somebody asked and another answered, among the same question that stayed without an answer;
 - `wishes`: what shall always or never be done, and requests that it governs without sharing a word with it;
 - `collecting`: answers that lie in four or five messages far apart;
-- `tools`: calls and results for several customers in turn; the results do not say whose they are.
+- `tools`: calls and results for several customers in turn; the results do not say whose they are;
+- `threads`: a group's chat in which three topics are always open at once, in short messages without capitals;
+- `crosslang`: what was said in one language and is asked for in another;
+- `paraphrase`: notes as people say them, asked for in words of which they have none.
 
-The same seed gives the same bytes; a test holds the digest of each half.
+The same seed gives the same bytes; a test holds the digest of each part.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-HALVES = ("open", "sealed")
+HALVES = ("open", "sealed", "later")
 _FOLDER = Path(__file__).parent
 _BEGINS = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 _NOISE = (
@@ -48,6 +51,9 @@ _NOISE = (
     "Dreamt about the {thing}.",
 )
 """Lines that use the questions' words and answer nothing."""
+_EXCHANGES = ("bursts", "mixed", "questions", "wishes", "crosslang", "paraphrase")
+"""Kinds whose exchanges stand one after the other; those of `bursts` with somebody else's words between them."""
+_OPEN_THREADS = 3
 _CUSTOMERS = 30
 """They share first and last names."""
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -98,14 +104,21 @@ def load(half: str) -> list[Talk]:
     """The conversations of one half."""
     parts = _read(_FOLDER / f"{half}.txt")
     rng = random.Random(f"everyday {half}")
+    makers: Mapping[str, Sequence[tuple[str, Callable[[_Maker], Talk]]]] = {
+        "statements": [
+            ("statements-0", lambda maker: maker.statements(0)),
+            ("statements-1", lambda maker: maker.statements(1)),
+        ],
+        "threads": [("threads", _Maker.threads)],
+        **{kind: [(kind, partial(_Maker.exchanges, kind=kind, woven=kind == "bursts"))] for kind in _EXCHANGES},
+        "collecting": [("collecting", _Maker.collecting)],
+        "tools": [("tools", _Maker.tools)],
+    }
     return [
-        *(_Maker(f"{half}-statements-{n}", parts, rng).statements(n) for n in range(2)),
-        _Maker(f"{half}-bursts", parts, rng).exchanges("bursts", woven=True),
-        _Maker(f"{half}-mixed", parts, rng).exchanges("mixed", woven=False),
-        _Maker(f"{half}-questions", parts, rng).exchanges("questions", woven=False),
-        _Maker(f"{half}-wishes", parts, rng).exchanges("wishes", woven=False),
-        _Maker(f"{half}-collecting", parts, rng).collecting(),
-        _Maker(f"{half}-tools", parts, rng).tools(),
+        make(_Maker(f"{half}-{name}", parts, rng))
+        for kind, some in makers.items()
+        if kind in parts
+        for name, make in some
     ]
 
 
@@ -187,6 +200,23 @@ class _Maker:
             if kind == "wishes":
                 self._say("a", self._rng.choice(["Understood.", "Got it.", "Will do.", "好的。"]), 20)
             self._ask(line.asked, kind, [ids[at] for at in line.evidence])
+        self._noise(120, 9_000)
+        return self._end()
+
+    def threads(self) -> Talk:
+        """The next message is of any of the topics that are open, and a new one begins when one has ended."""
+        lines = [_parse(line) for line in self._parts["threads"]]
+        self._rng.shuffle(lines)
+        waiting = [(line, list(line.said)) for line in lines]
+        ids: dict[str, list[str]] = {line.asked: [] for line in lines}
+        while waiting:
+            line, said = self._rng.choice(waiting[:_OPEN_THREADS])
+            self._noise(self._rng.randint(0, 4), 200)
+            self._say(*said.pop(0), 60)
+            ids[line.asked].append(self._talk.messages[-1].id)
+            waiting = [one for one in waiting if one[1]]
+        for line in lines:
+            self._ask(line.asked, "threads", [ids[line.asked][at] for at in line.evidence])
         self._noise(120, 9_000)
         return self._end()
 

@@ -22,6 +22,7 @@ from everthread.core.compactions import Compaction
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound
 from everthread.core.memories import MemoryKind, MemoryScope
 from everthread.core.nouns import Message
+from everthread.core.trust import Trust
 from everthread.text.secrets import find_secrets
 
 MAX_TOKENS = 2_000
@@ -224,6 +225,8 @@ async def _by_id(conversation: Conversation, id: str) -> Message:
 
 
 def _open(message: Message, named: str) -> Message:
+    if message.is_quarantined:
+        raise _Refused(f"{named} was taken out of view, because it is not to be trusted. {_FIND}")
     if message.is_deleted:
         raise _Refused(f"{named} was deleted and is not to be seen. {_FIND}")
     return message
@@ -310,8 +313,10 @@ async def remember(
     kind: object = "fact",
     subject: object = None,
     scope: object = "user",
+    has_read_documents: bool = False,
 ) -> AgentToolAnswer:
-    """Remember something about the user for later conversations (or, with `scope`, for this one alone)."""
+    """Remember something about the user for later conversations (or, with `scope`, for this one alone). What the user
+    has not said, where the agent has read files or tools, is shown here only until the user confirms it."""
     try:
         said = _text(text, "text")
         if find_secrets(said):
@@ -323,6 +328,7 @@ async def remember(
             subject=None if subject is None else _text(subject, "subject"),
             seq=await _newest_question(conversation),
             origin="agent",
+            has_read_documents=has_read_documents,
         )
     except _Refused as problem:
         return AgentToolAnswer(text=f"remember: {problem}.", is_error=True)
@@ -335,6 +341,10 @@ async def remember(
     except NotFound:
         return AgentToolAnswer(text=f"remember: {_GONE}.", is_error=True)
     past = " What was known of it before is kept as its past." if memory.supersedes else ""
+    if memory.trust is Trust.DATA:
+        past += (
+            " It is not in the user's own words, so other conversations are shown it only once the user confirms it."
+        )
     return AgentToolAnswer(text=f"Remembered.{past} forget(memory={short_id(memory.id)!r}) takes it back.")
 
 

@@ -38,8 +38,10 @@ from everthread.core.ids import check_id, check_text, new_id
 from everthread.core.jobs import REMEMBER, TITLE, NewJob, Priority, rounds_behind
 from everthread.core.log import BranchName, BranchRow, CompactionQuery
 from everthread.core.memories import Memory, MemoryKind, MemoryScope, Origin
+from everthread.core.notes import MemorySource
 from everthread.core.nouns import Branch, ConversationInfo, Hits, Message, Page, Receipt, Ref
 from everthread.core.ports import CompactionPosition, NewConversation
+from everthread.core.trust import Trust
 from everthread.core.turn_events import TurnEvent, from_stored
 from everthread.core.turns import Turn, TurnQuery, TurnState
 from everthread.history import export as exporting
@@ -51,9 +53,11 @@ from everthread.history.turn_events import read_events
 from everthread.recall import for_context
 from everthread.recall.memories import Memories, memories_for_context
 from everthread.recall.memory_extraction import memories_read_until
+from everthread.recall.memory_intents import QuarantineMemories
 from everthread.recall.memory_rules import extract_by_rules, may_hold_memories
-from everthread.recall.memory_selection import ContextMemories
+from everthread.recall.memory_selection import ContextMemories, may_be_shown
 from everthread.recall.policy import Scope, check_scope
+from everthread.recall.provenance import MemorySourceFound, Spread, find_spread, memories_reached, source_of_memory
 from everthread.recall.search import RecallHits, active_path, recall, search_by_meaning
 from everthread.runtime import MISSED_VECTORS, TO_EMBED, Runtime
 
@@ -300,6 +304,43 @@ class Conversation:
         """Undo `pin`."""
         await self._mark(id, Mark.UNPINNED)
 
+    async def quarantine(self, id: str) -> Spread:
+        """Take a message that is not to be trusted out of every view at once: history, search, recall, contexts (which
+        name it in `omitted`), summaries and memories that it may be in. `release` undoes it. Returns where it has been.
+
+        A summary that it is in is made anew at once, without a model; other summaries stay as they are.
+        """
+        await self._mark(id, Mark.QUARANTINED)
+        await self._hide_memories(id, is_back=False)
+        await self._runtime.compaction.mend(self._ref)
+        return await self.spread(id)
+
+    async def release(self, id: str) -> None:
+        """Undo `quarantine`: the same bytes are shown again."""
+        await self._mark(id, Mark.RELEASED)
+        await self._hide_memories(id, is_back=True)
+        await self._runtime.compaction.mend(self._ref)
+
+    async def _hide_memories(self, id: str, *, is_back: bool) -> None:
+        place = (await self.message(id)).seq
+        ids = [memory.id for memory in await memories_reached(self._store, self._ref, place)]
+        if ids:
+            source = MemorySource(self.id, place)
+            change = QuarantineMemories(owner=self.owner, source=source, ids=ids, is_back=is_back)
+            await self._store.notes.change(self.owner, change)
+
+    async def spread(self, id: str) -> Spread:
+        """Return every place that a message reached: summaries, memories, and the requests that showed it, or one of
+        those, to a model. Requests are known as far as they were kept (`keep_context`), which turns do.
+
+        ```python
+        reached = await conv.spread("m1")
+        print(reached.summaries, reached.memories, reached.requests)
+        ```
+        """
+        place = (await self.message(check_id(id, "id"))).seq
+        return await find_spread(self._store, self._ref, place)
+
     async def _mark(self, id: str, mark: Mark) -> None:
         await self._store.log.write(self._ref, intents.MarkMessage(target=check_id(id, "id"), mark=mark))
 
@@ -315,34 +356,45 @@ class Conversation:
         subject: str | None = None,
         pinned: bool | None = None,
         origin: Origin = "person",
+        has_read_documents: bool = False,
     ) -> Memory:
         """Remember something that was learned here, for the user or for this conversation only.
 
-        `seq` names the message it comes from; the other arguments are those of `Memories.add`. Raises Conflict when the
-        conversation is off the record.
+        `seq` names the message it comes from; the other arguments are those of `Memories.add`. What a program notes is
+        the user's; what an agent notes (`origin="agent"`) is trusted as far as what it was made from, which is computed
+        here: the message of the user that has its words, else everything in the log (`has_read_documents`: and
+        documents beside it). Raises Conflict when the conversation is off the record.
 
         ```python
         await conv.remember("The grandmother is allergic to peanuts.", seq=1)
         ```
         """
+        source = MemorySourceFound(Trust.USER, seq)
+        if origin != "person" and isinstance(text, str):
+            source = await source_of_memory(self._store, self._ref, text, has_read_documents=has_read_documents)
         return await Memories(self._store, self._runtime.embedder).add(
             self.owner,
             text,
             kind=kind,
             scope=scope,
             conversation=self.id,
-            seq=seq,
+            seq=source.seq or seq,
             subject=subject,
             pinned=pinned,
             origin=origin,
+            trust=source.trust,
+            made_at_seq=source.made_at_seq,
         )
 
     async def remembered(self, query: str | None = None, *, limit: int = 100) -> Sequence[Memory]:
         """Return the memories that apply here, newest first; with a query those that match it, best first."""
         memories = Memories(self._store, self._runtime.embedder)
         if query is None:
-            return (await memories.list(self.owner, conversation=self.id, limit=limit)).items
-        return [hit.memory for hit in await memories.search(self.owner, query, conversation=self.id, limit=limit)]
+            found: Iterable[Memory] = (await memories.list(self.owner, conversation=self.id, limit=limit)).items
+        else:
+            hits = await memories.search(self.owner, query, conversation=self.id, limit=limit)
+            found = [hit.memory for hit in hits]
+        return [memory for memory in found if may_be_shown(memory, self.id)]
 
     async def forget(self, id: str) -> Memory:
         """Remove a memory from every search and context. `et.memories.restore` undoes it."""
@@ -563,7 +615,7 @@ class Conversation:
         check_provider(provider)
         room = _with_tools(budget or Budget(), tools)
         path = check_branch(branch)
-        given = await self._gathered(path, query, compaction)
+        given = await self._gathered(path, query, compaction, room, system)
         view = given.view
         render = partial(
             read_view.render,
@@ -578,14 +630,14 @@ class Conversation:
         due = due_trigger(view, made, room)
         driver = self._runtime.compaction
         if due is not None and due != "hard_limit" and not view.summaries and view.passed_over is not None:
-            view = await driver.catch_up_briefly(self._ref, view, path, compaction, room, due)
+            view = await driver.catch_up_briefly(self._ref, view, path, compaction, room, due, system)
             made = render(view)
             due = due_trigger(view, made, room)
         if due is not None:
             priority, size = Priority.IN_USE, view.uncovered
             if due == "hard_limit":
                 priority = Priority.WAITED_FOR
-                made, size = await driver.compact_to_fit(self._ref, view, path, compaction, room, render)
+                made, size = await driver.compact_to_fit(self._ref, view, path, compaction, room, render, system)
             if size:
                 jobs = (*jobs, self._compaction_job(made, room, system, path, compaction, priority, size))
         if jobs and not to_keep:
@@ -609,12 +661,19 @@ class Conversation:
         )
         return found.as_job(priority, size)
 
-    async def _gathered(self, path: BranchName, query: str | None, compaction: Mapping[str, Any] | None) -> _Gathered:
+    async def _gathered(
+        self,
+        path: BranchName,
+        query: str | None,
+        compaction: Mapping[str, Any] | None,
+        room: Budget,
+        system: str | None,
+    ) -> _Gathered:
         """All that a request is made from; in one trip to a reader where no embedder has to be waited for."""
         runtime = self._runtime
 
         async def gathered() -> _Gathered:
-            view = await runtime.compaction.view(self._ref, path, compaction)
+            view = await runtime.compaction.view(self._ref, path, compaction, room, system)
             recalled: Sequence[RecalledPassage] = ()
             jobs: tuple[NewJob, ...] = ()
             if query:

@@ -22,9 +22,9 @@ from everthread.core.clock import system_clock
 from everthread.core.embeddings import Embedder, Vectors
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreError
 from everthread.core.events import Metrics
-from everthread.core.ids import LOCAL, check_id, new_id, owner_scope
+from everthread.core.ids import LOCAL, check_conversation_id, check_id, new_id, owner_scope
 from everthread.core.jobs import JobReport, JobState, Pace
-from everthread.core.nouns import ConversationInfo, EraseReport, Head, Hits, Page, Ref, VerifyReport
+from everthread.core.nouns import MAX_PAGE, ConversationInfo, EraseReport, Head, Hits, Page, Ref, VerifyReport
 from everthread.core.ports import ListPosition, NewConversation, Store
 from everthread.history import archive as archiving
 from everthread.history import blob_check, full_history, import_archive
@@ -44,8 +44,6 @@ from everthread.recall.search import search_by_meaning
 from everthread.runs.engine import RunEngine
 from everthread.runtime import Runtime
 from everthread.workspaces.conversation_workspaces import ConversationWorkspaces
-
-MAX_PAGE = 1000
 
 
 class Conversations:
@@ -67,7 +65,7 @@ class Conversations:
         owner: str = LOCAL,
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
-        id: str | None = None,
+        id: str | int | None = None,
         parent_id: str | None = None,
         off_record: bool = False,
     ) -> Conversation:
@@ -82,22 +80,25 @@ class Conversations:
         """
         new = NewConversation(
             owner=check_id(owner, "owner"),
-            id=new_id() if id is None else check_id(id, "id"),
-            parent_id=None if parent_id is None else check_id(parent_id, "parent_id"),
+            id=new_id() if id is None else check_conversation_id(id),
+            parent_id=None if parent_id is None else check_conversation_id(parent_id, "parent_id"),
             title=check_title(title),
             metadata=dump_metadata({} if metadata is None else metadata),
             off_record=off_record,
         )
         return Conversation(self._runtime, await self._store.conversations.create(new))
 
-    async def get(self, id: str, owner: str = LOCAL) -> Conversation:
-        """Return a conversation, also a deleted one. Raises NotFound when this owner has none with this id."""
-        info = await self._store.conversations.get(Ref(check_id(owner, "owner"), check_id(id, "id")))
+    async def get(self, id: str | int, owner: str = LOCAL) -> Conversation:
+        """Return a conversation, also a deleted one. Raises NotFound when this owner has none with this id.
+
+        A number is an id too: 123 is "123".
+        """
+        info = await self._store.conversations.get(Ref(check_id(owner, "owner"), check_conversation_id(id)))
         return Conversation(self._runtime, info)
 
     async def ensure(
         self,
-        id: str,
+        id: str | int,
         owner: str = LOCAL,
         *,
         title: str | None = None,
@@ -116,6 +117,31 @@ class Conversations:
             raise
         except Conflict:  # somebody else created it between our look and our write
             return await self.get(id, owner)
+
+    async def top(self, conversation: Conversation) -> Conversation:
+        """The conversation that a subagent's works for in the end; of another, itself."""
+        while conversation.parent_id is not None:
+            conversation = await self.get(conversation.parent_id, conversation.owner)
+        return conversation
+
+    def unsaved(self, id: str, owner: str = LOCAL) -> Conversation:
+        """A conversation that does not exist yet and is not created by this: something to check a request against."""
+        now = self._runtime.clock()
+        info = ConversationInfo(
+            owner=check_id(owner, "owner"),
+            id=check_conversation_id(id),
+            parent_id=None,
+            title=None,
+            metadata={},
+            is_active=True,
+            off_record=False,
+            created_at=now,
+            updated_at=now,
+            deleted_at=None,
+            entry_count=0,
+            chain=b"",
+        )
+        return Conversation(self._runtime, info)
 
     async def list(
         self,
@@ -136,7 +162,7 @@ class Conversations:
         check_id(owner, "owner")
         check_count(limit, "limit", most=MAX_PAGE)
         if parent_id is not None:
-            check_id(parent_id, "parent_id")
+            parent_id = check_conversation_id(parent_id, "parent_id")
         position = None if cursor is None else _position(cursor, owner)
         infos, following = await self._store.conversations.list(
             owner, limit=limit, position=position, include_deleted=include_deleted, parent_id=parent_id
@@ -398,7 +424,8 @@ class Everthread:
         check_id(owner, "owner")
         check_count(limit, "limit", most=MAX_PAGE)
         if conversation is not None:
-            await self._store.conversations.get(Ref(owner, check_id(conversation, "conversation")))
+            conversation = check_conversation_id(conversation, "conversation")
+            await self._store.conversations.get(Ref(owner, conversation))
         if meaning:
             hits = await search_by_meaning(
                 self._runtime.recall_services, owner, conversation, text, limit, show_secrets=show_secrets
@@ -464,7 +491,7 @@ class Everthread:
         thread that is older than its archive. With a `limit`, about that many messages come at once, and `next_cursor`
         leads to the rest. Raises NotFound when neither the log nor the checkpointer knows the thread.
         """
-        ref = Ref(check_id(owner, "owner"), check_id(thread_id, "thread_id"))
+        ref = Ref(check_id(owner, "owner"), check_conversation_id(thread_id, "thread_id"))
         if limit is not None and check_count(limit, "limit", most=MAX_PAGE) == 0:
             raise Invalid("must be at least 1", field="limit")
         found = None
@@ -509,8 +536,9 @@ class Everthread:
 
     async def _with_descendants(self, owner: str, conversations: Sequence[str]) -> AsyncIterator[str]:
         for id in conversations:
-            yield check_id(id, "conversation")
-            async for below in self._descendants(owner, id):
+            name = check_conversation_id(id, "conversation")
+            yield name
+            async for below in self._descendants(owner, name):
                 yield below
 
     async def _all_ids(self, owner: str) -> AsyncIterator[str]:
@@ -536,8 +564,10 @@ class Everthread:
         """Return the end of every log. Keep it elsewhere: `verify` can later prove that nothing was cut off."""
         return await verifying.heads(self._store)
 
-    async def verify(self, against: Iterable[Head] | None = None, *, owner: str | None = None) -> VerifyReport:
-        """Recompute the hash of every entry and follow every chain, for everybody or for one owner.
+    async def verify(
+        self, against: Iterable[Head] | None = None, *, owner: str | None = None, conversation: str | None = None
+    ) -> VerifyReport:
+        """Recompute the hash of every entry and follow every chain: everybody's, one owner's, or one conversation's.
 
         ```python
         report = await et.verify()
@@ -545,7 +575,8 @@ class Everthread:
         ```
         """
         whose = None if owner is None else check_id(owner, "owner")
-        return await verifying.verify(self._store, against, owner=whose)
+        which = None if conversation is None else check_id(conversation, "conversation")
+        return await verifying.verify(self._store, against, owner=whose, conversation=which)
 
     async def erase(
         self, *, owner: str | None = None, conversation: str | None = None, message: str | None = None
@@ -567,7 +598,7 @@ class Everthread:
         whose = check_id(LOCAL if owner is None else owner, "owner")
         if conversation is None:
             return await self._erase(whose, None, None)
-        check_id(conversation, "conversation")
+        conversation = check_conversation_id(conversation, "conversation")
         if message is not None:
             return await self._erase(whose, conversation, check_id(message, "message"))
         return await self._erase_with_children(whose, conversation)

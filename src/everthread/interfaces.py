@@ -36,6 +36,7 @@ from everthread.history import export as exporting
 from everthread.history.full_history import CheckpointReader, FullHistory
 from everthread.history.import_archive import ImportReport
 from everthread.recall.policy import Scope
+from everthread.recall.provenance import Spread
 from everthread.recall.search import RecallHits
 
 
@@ -105,6 +106,12 @@ class ConversationProtocol(Protocol):
 
     async def unpin(self, id: str) -> None: ...
 
+    async def quarantine(self, id: str) -> Spread: ...
+
+    async def release(self, id: str) -> None: ...
+
+    async def spread(self, id: str) -> Spread: ...
+
     async def remember(
         self,
         text: str,
@@ -115,6 +122,7 @@ class ConversationProtocol(Protocol):
         subject: str | None = None,
         pinned: bool | None = None,
         origin: Origin = "person",
+        has_read_documents: bool = False,
     ) -> Memory: ...
 
     async def remembered(self, query: str | None = None, *, limit: int = 100) -> Sequence[Memory]: ...
@@ -247,16 +255,16 @@ class ConversationsProtocol(Protocol):
         owner: str = LOCAL,
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
-        id: str | None = None,
+        id: str | int | None = None,
         parent_id: str | None = None,
         off_record: bool = False,
     ) -> ConversationProtocol: ...
 
-    async def get(self, id: str, owner: str = LOCAL) -> ConversationProtocol: ...
+    async def get(self, id: str | int, owner: str = LOCAL) -> ConversationProtocol: ...
 
     async def ensure(
         self,
-        id: str,
+        id: str | int,
         owner: str = LOCAL,
         *,
         title: str | None = None,
@@ -324,7 +332,9 @@ class EverthreadProtocol(Protocol):
 
     async def heads(self) -> list[Head]: ...
 
-    async def verify(self, against: Iterable[Head] | None = None, *, owner: str | None = None) -> VerifyReport: ...
+    async def verify(
+        self, against: Iterable[Head] | None = None, *, owner: str | None = None, conversation: str | None = None
+    ) -> VerifyReport: ...
 
     async def erase(
         self, *, owner: str | None = None, conversation: str | None = None, message: str | None = None

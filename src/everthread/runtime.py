@@ -143,7 +143,7 @@ class Runtime:
         have a compaction checked for."""
         started = perf_counter()
         ahead = self.policy.enabled and self.policy.compact_ahead
-        check = intents.CheckCompaction(intent=intent, every=self.policy.message_mark + 1, ahead=ahead)
+        check = intents.CheckCompaction(intent=intent, every=self.policy.ahead_mark + 1, ahead=ahead)
         result = await self.store.log.write(ref, check)
         self.appends.observe(perf_counter() - started)
         return result

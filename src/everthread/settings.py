@@ -159,6 +159,10 @@ class Settings(BaseSettings):
     """Whether messages get their vectors as they are stored, not when meaning is first asked for in a conversation."""
     recall_meaning: float = Field(default=RecallWeights().meaning, ge=0, le=1)
     """The share of meaning beside words."""
+    recall_related: float = Field(default=RecallWeights().related, ge=0, le=1)
+    """How much another word for the same thing counts at most, beside the one that was asked for."""
+    recall_wish: float = Field(default=RecallWeights().wish, ge=0, le=10)
+    """What a standing wish gets beside the best message, if something is asked to be done."""
     recall_neighbours: float = Field(default=RecallWeights().neighbours, ge=0, le=10)
     """How much messages next to each other lend."""
     recall_around: float = Field(default=RecallWeights().around, ge=0, le=10)
@@ -246,6 +250,8 @@ class Settings(BaseSettings):
             embed_ahead=self.recall_embed_ahead,
             weights=RecallWeights(
                 meaning=self.recall_meaning,
+                related=self.recall_related,
+                wish=self.recall_wish,
                 neighbours=self.recall_neighbours,
                 around=self.recall_around,
                 user=self.recall_user,

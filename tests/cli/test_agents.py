@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import sqlite3
 import time
 from contextlib import closing
 from pathlib import Path
 
+import httpx
 import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent
 
 from everthread.cli.errors import ExitCode
@@ -70,11 +73,15 @@ def test_a_folder_can_be_named_and_what_is_broken_is_told(quick: Quick, home: Pa
     assert "13 new messages" in ran.out
     assert f"{path}:15:" in ran.err
     assert quick("import", str(home / "absent")).code == ExitCode.USAGE
+    (home / "torn.json").write_bytes(b"[\xff nothing")
+    torn = quick("import", str(home / "torn.json"))
+    assert torn.code == ExitCode.USAGE
+    assert "nothing in" in torn.err
 
 
 def test_what_is_written_while_it_watches_is_found_at_once(shell: Shell, home: Path) -> None:
     path = claude_file(home)
-    with shell.start("watch", "--json") as watching:
+    with shell.start("watch", "--no-page", "--json") as watching:
         try:
             assert watching.stdout is not None
             watching.stdout.readline()  # what there was
@@ -99,7 +106,7 @@ def test_a_killed_watcher_loses_and_doubles_nothing(shell: Shell, seconds: float
         path = shell.home / ".claude" / "projects" / "p" / f"{session}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(as_lines(claude_session()))
-    with shell.start("watch") as watching:
+    with shell.start("watch", "--no-page") as watching:
         time.sleep(seconds)
         watching.kill()
         watching.wait(PATIENCE_SECONDS)
@@ -231,3 +238,65 @@ def test_an_mcp_client_asks_the_past_of_its_project_only(shell: Shell, quick: Qu
     assert ID not in found
     assert ID in everywhere
     assert "another project" in read
+
+
+def test_the_service_answers_mcp_clients_for_the_owner_of_the_key(shell: Shell, quick: Quick, home: Path) -> None:
+    quick("watch", "--once")
+    keys = {owner: quick("key", "create", "--owner", owner).out.strip() for owner in ("local", "eve")}
+    with shell.start("serve", "--port", "0", "--json") as server:
+        assert server.stdout is not None
+        try:
+            address = json.loads(server.stdout.readline())["listening"]
+
+            async def ask(key: str, query: str = "") -> str:
+                headers = {"Authorization": f"Bearer {key}"}
+                async with (
+                    httpx.AsyncClient(headers=headers) as http,
+                    streamable_http_client(f"{address}/mcp{query}", http_client=http) as (reads, writes, _),
+                    ClientSession(reads, writes) as client,
+                ):
+                    await client.initialize()
+                    names = {tool.name for tool in (await client.list_tools()).tools}
+                    assert names == {"search_history", "recall", "read_messages", "list_sessions", "remember"}
+                    (answer,) = (await client.call_tool("search_history", {"query": "cookie"})).content
+                    return answer.text if isinstance(answer, TextContent) else ""
+
+            assert ID in asyncio.run(ask(keys["local"]))
+            assert ID in asyncio.run(ask(keys["local"], f"?project={CWD}"))
+            assert ID not in asyncio.run(ask(keys["local"], "?project=/srv/bob"))
+            assert ID not in asyncio.run(ask(keys["eve"]))
+            assert httpx.post(f"{address}/mcp", headers={"Authorization": "Bearer wrong"}, json={}).status_code == 401
+        finally:
+            server.terminate()
+            server.wait(PATIENCE_SECONDS)
+
+
+def test_the_page_is_served_while_it_watches(shell: Shell, home: Path) -> None:
+    with shell.start("watch", "--port", "0") as watching:
+        assert watching.stdout is not None
+        address = watching.stdout.readline().decode().removeprefix("the page: ").strip()
+        try:
+            listed: list[dict[str, object]] = []
+            for _ in range(PATIENCE_SECONDS * 10):
+                listed = httpx.get(f"{address}/api/v1/conversations").json()["items"]
+                if len(listed) == 3:
+                    break
+                time.sleep(0.1)
+            assert ID in {one["id"] for one in listed}
+            assert "everthread" in httpx.get(address).text
+        finally:
+            watching.terminate()
+            assert watching.wait(PATIENCE_SECONDS) == 0
+
+
+def test_a_port_in_use_keeps_nobody_from_watching(shell: Shell, home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with shell.start("watch", "--port", str(port)) as watching:
+            assert watching.stderr is not None
+            assert f"127.0.0.1:{port}" in watching.stderr.readline().decode()
+            for _ in range(PATIENCE_SECONDS * 10):
+                if "cookie" in shell("search", "cookie").out:
+                    break
+            watching.terminate()
+            assert watching.wait(PATIENCE_SECONDS) == 0

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.main import get_command
 
-from everthread.cli.commands import app
+from everthread.cli.commands import built_command
 from everthread.cli.errors import EXIT_CODES, ExitCode
 from everthread.compaction.policy import CompactionPolicy, apply_settings, policy_as_dict
 from everthread.core.errors import Invalid
@@ -31,7 +30,7 @@ def commands(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{before}{name}", command
 
 
-COMMANDS = dict(commands(get_command(app)))
+COMMANDS = dict(commands(built_command()))
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +56,12 @@ def test_every_command_has_a_section_and_every_section_a_command(sections: dict[
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_is_documented_and_exists(sections: dict[str, str], name: str) -> None:
-    options = {opt for param in COMMANDS[name].params if param.param_type_name == "option" for opt in param.opts}
+    options = {
+        opt
+        for param in COMMANDS[name].params
+        if param.param_type_name == "option"
+        for opt in (*param.opts, *param.secondary_opts)
+    }
     assert in_table(sections[name]) == options - COMMON
 
 
@@ -69,7 +73,9 @@ def test_every_argument_stands_in_the_usage(sections: dict[str, str], name: str)
 
 
 def test_an_option_named_in_prose_exists(page: str) -> None:
-    known = {opt for command in COMMANDS.values() for param in command.params for opt in param.opts}
+    known = {
+        opt for command in COMMANDS.values() for param in command.params for opt in (*param.opts, *param.secondary_opts)
+    }
     named = {option for code in re.findall(r"`([^`\n]+)`", page) for option in OPTION.findall(code)}
     assert named - known - {"--version"} - COMMON == set()
 
@@ -97,15 +103,18 @@ def test_the_default_and_the_range_of_each_setting_of_compaction_is_as_documente
     page = (DOCS / "settings.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `compaction\.(\w+)` \| `\w+` \| `?([^|`]*)`? \| ([^|]*) \|", page, re.M)
     defaults = policy_as_dict(CompactionPolicy())
+    kinds = {name: type(default) for name, default in defaults.items()} | {
+        "max_message_history": int
+    }  # none by default
     for name, default, allowed in rows:
         assert default == ("none" if defaults[name] is None else str(defaults[name]).lower()), name
         ends = [float(end.replace(",", "")) for end in re.findall(r"\d[\d.,]*", allowed)]
         for end in ends:
             fitting = {"max_message_history": 100} if name == "keep_recent" else {"keep_recent": 1}
-            apply_settings(CompactionPolicy(), {**fitting, name: type(defaults[name])(end)})
+            apply_settings(CompactionPolicy(), {**fitting, name: kinds[name](end)})
         for beyond in (ends[0] - 1, ends[1] + 1) if ends else ():
             with pytest.raises(Invalid):
-                apply_settings(CompactionPolicy(), {name: type(defaults[name])(beyond)})
+                apply_settings(CompactionPolicy(), {name: kinds[name](beyond)})
 
 
 def test_the_example_prints_what_the_page_shows(page: str, quick: Quick) -> None:

@@ -103,7 +103,7 @@ async def test_each_level_of_a_compactions_settings_lies_over_those_below(
         for conversation, value in ((None, 13), (conv, 14)):
             await et.compaction_config.set({"keep_recent": value}, conversation=conversation)
             levels.append(await et.compaction_config.get(conv))
-        with pytest.raises(Invalid, match="1 to 39"):
+        with pytest.raises(Invalid, match="1 to 99"):
             await conv.compact(compaction={"keep_recent": 400})
     assert [level.keep_recent for level in levels] == [12, 13, 14]
     assert {(level.threshold, level.fan_in, level.breaker_failures) for level in levels} == {(0.7, 3, 5)}
@@ -156,7 +156,7 @@ def test_a_bad_variable_is_refused_by_its_name_with_what_is_allowed(
     [
         ("threshold = 7", "compaction.threshold: 7 is not allowed; choose from 0.05 to 1.0"),
         ("threshold = true", "compaction.threshold: True is not allowed"),
-        ("keep_recent = '5'", "compaction.keep_recent: '5' is not allowed; choose from 1 to 39"),
+        ("keep_recent = '5'", "compaction.keep_recent: '5' is not allowed; choose from 1 to 99"),
         ("keep_recnet = 5", "compaction.keep_recnet: unknown compaction setting; available: breaker_failures"),
         (
             "keep_recent = 30\nmax_message_history = 20",

@@ -8,11 +8,13 @@ from dataclasses import replace
 import pytest
 
 import everthread
-from everthread import Budget, Conversation
+from everthread import Budget, CompactionPolicy, Conversation
 from everthread.compaction.due import Load, measure_load
 from everthread.context import read_view
 from tests.contracts.message_helpers import says
 from tests.contracts.views import call, result, tell
+
+COUNTED = CompactionPolicy(max_message_history=40)
 
 
 @pytest.fixture
@@ -26,10 +28,10 @@ async def conv() -> AsyncIterator[Conversation]:
 
 async def load(conv: Conversation, *, freed: int) -> Load:
     """What is known when the last compaction had freed so many tokens."""
-    view = await read_view.read_view(conv._store, conv._ref, None, conv._runtime.policy)
+    view = await read_view.read_view(conv._store, conv._ref, None, COUNTED)
     last = replace(view.summaries[-1], tokens_before=freed + 10, tokens_after=10)
     view = replace(view, summaries=[*view.summaries[:-1], last])
-    return measure_load(view, read_view.render(view, Budget()))
+    return measure_load(view, read_view.render(view, Budget()), Budget())
 
 
 async def test_a_compaction_that_freed_little_of_the_request_is_followed_by_none(conv: Conversation) -> None:
@@ -53,7 +55,7 @@ async def test_an_undone_compaction_is_asked_back_until_its_messages_are_summari
     last = [one async for one in conv.compactions()][-1]
     assert not (await load(conv, freed=10)).was_undone
     await conv.undo_compaction(last.id)
-    view = await read_view.read_view(conv._store, conv._ref, None, conv._runtime.policy)
-    assert measure_load(view, read_view.render(view, Budget())).was_undone
+    view = await read_view.read_view(conv._store, conv._ref, None, COUNTED)
+    assert measure_load(view, read_view.render(view, Budget()), Budget()).was_undone
     await conv.compact()
     assert not (await load(conv, freed=10)).was_undone

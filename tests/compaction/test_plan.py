@@ -51,8 +51,8 @@ def test_a_long_history_is_taken_leaf_by_leaf_up_to_a_users_turn() -> None:
 def test_when_room_must_be_made_all_but_the_newest_may_go() -> None:
     talk = stored([user("one " * 50), ai("two " * 50), user("three " * 50), ai("four " * 50)])
     assert next_stretch(talk, POLICY) == []
-    assert [one.seq for one in next_stretch(talk, POLICY, keep_recent=2)] == [1, 2]
-    assert [one.seq for one in next_stretch(talk, POLICY, keep_recent=0)] == [1, 2, 3, 4]
+    assert [one.seq for one in next_stretch(talk, POLICY, keep_recent=2, at_a_turn=False)] == [1, 2]
+    assert [one.seq for one in next_stretch(talk, POLICY, keep_recent=0, at_a_turn=False)] == [1, 2, 3, 4]
 
 
 def test_system_messages_at_the_beginning_are_covered_with_what_follows_them() -> None:

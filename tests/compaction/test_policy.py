@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from everthread.compaction.due import Load, decide_trigger
+from everthread.compaction.due import UNLIMITED, Load, decide_trigger
 from everthread.compaction.policy import (
     CompactionPolicy,
     Trigger,
@@ -16,6 +18,7 @@ from everthread.context import Budget
 from everthread.core.errors import Invalid
 
 POLICY = CompactionPolicy()
+COUNTED = CompactionPolicy(max_message_history=40)
 BUDGET = Budget(window=1_100, output_reserve=100)
 
 
@@ -25,7 +28,7 @@ BUDGET = Budget(window=1_100, output_reserve=100)
         (Load(used_tokens=100, uncovered=20), None),
         (Load(used_tokens=799, uncovered=20), None),
         (Load(used_tokens=800, uncovered=20), "threshold"),
-        (Load(used_tokens=800, uncovered=10), None),
+        (Load(used_tokens=800, uncovered=10, compactable=False), None),
         (Load(used_tokens=100, uncovered=35), None),
         (Load(used_tokens=100, uncovered=36), "messages"),
         (Load(used_tokens=100, uncovered=41), "messages"),
@@ -37,7 +40,15 @@ BUDGET = Budget(window=1_100, output_reserve=100)
     ],
 )
 def test_a_compaction_is_due_at_one_of_three_marks(load: Load, expected: Trigger | None) -> None:
-    assert decide_trigger(POLICY, BUDGET, load) == expected
+    assert decide_trigger(COUNTED, BUDGET, load) == expected
+
+
+def test_without_a_number_of_messages_tokens_alone_make_a_compaction_due_until_there_are_hundreds() -> None:
+    few_tokens = Load(used_tokens=100, uncovered=150)
+    assert decide_trigger(POLICY, BUDGET, few_tokens) is None
+    assert decide_trigger(POLICY, BUDGET, replace(few_tokens, used_tokens=800)) == "threshold"
+    assert decide_trigger(POLICY, BUDGET, replace(few_tokens, uncovered=500)) == "messages"
+    assert decide_trigger(POLICY, UNLIMITED, replace(few_tokens, uncovered=36)) == "messages"
 
 
 def test_switched_off_it_is_due_at_the_hard_mark_only() -> None:
@@ -49,7 +60,7 @@ def test_switched_off_it_is_due_at_the_hard_mark_only() -> None:
 @pytest.mark.parametrize("history", range(10, 101, 10))
 def test_it_is_due_before_the_window_has_to_jump_and_after_it_has_room_to_grow(history: int) -> None:
     policy = CompactionPolicy(max_message_history=history, keep_recent=history // 2)
-    assert policy.keep_recent < policy.message_mark <= policy.max_message_history
+    assert policy.keep_recent < policy.message_mark <= history
 
 
 def test_a_policy_survives_the_way_through_plain_values() -> None:
@@ -66,7 +77,9 @@ def test_kept_settings_hold_as_far_as_they_still_can() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"keep_recent": 40}, {"threshold": None}, {"unknown": 1}, {"least_freed": "x"}, {"enabled": 1}], ids=str
+    "changes",
+    [{"keep_recent": 100}, {"threshold": None}, {"unknown": 1}, {"least_freed": "x"}, {"enabled": 1}],
+    ids=str,
 )
 def test_what_makes_no_sense_is_refused_by_its_name(changes: dict[str, object]) -> None:
     with pytest.raises(Invalid) as refused:

@@ -93,12 +93,12 @@ async def test_what_is_too_short_to_be_summarised_is_left_alone() -> None:
     assert {failure.stage for failure in made} == {"extract", "terse"}
 
 
-def test_condensing_is_shorter_or_nothing() -> None:
+async def test_condensing_is_shorter_or_nothing() -> None:
     leaf = "## Facts\n" + "\n".join(f"- user: order A-{at} costs {at} euro [#{at}]" for at in range(1, 30))
-    made = condense_summaries(
+    made = await condense_summaries(
         [ChildSummary(first_seq=1, last_seq=30, text=leaf), ChildSummary(first_seq=31, last_seq=60, text=leaf)], POLICY
     )
     assert made is not None
     assert made.tokens < 2 * count_tokens(leaf)
     assert made.facts_kept <= made.facts_total
-    assert condense_summaries([ChildSummary(first_seq=1, last_seq=2, text="ok [#1]")], POLICY) is None
+    assert await condense_summaries([ChildSummary(first_seq=1, last_seq=2, text="ok [#1]")], POLICY) is None

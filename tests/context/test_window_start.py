@@ -118,7 +118,7 @@ def test_nothing_to_cover_covers_nothing() -> None:
     ("field", "values"),
     [
         ("max_message_history", {"max_message_history": 9}),
-        ("max_message_history", {"max_message_history": 101}),
+        ("max_message_history", {"max_message_history": 1001}),
         ("max_message_history", {"max_message_history": True}),
         ("max_message_history", {"max_message_history": 40.0}),
         ("keep_recent", {"keep_recent": 40}),

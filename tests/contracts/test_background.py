@@ -17,7 +17,7 @@ from tests.contracts.job_helpers import settled, until
 from tests.contracts.message_helpers import history, says
 from tests.contracts.views import check, live, tell, tight
 
-MARK = CompactionPolicy().message_mark
+MARK = CompactionPolicy().ahead_mark
 TURNS_PAST_THE_MARK = MARK // 4 + 1
 AHEAD = CompactionPolicy(compact_ahead=True)
 PACE = Pace(poll_seconds=0.5, lease_seconds=5.0, stop_seconds=0.5)

@@ -355,7 +355,16 @@ async def test_what_is_no_message_is_refused(et: everthread.Everthread, conv: Co
     assert await texts(conv) == ["stays"]
 
 
-@pytest.mark.parametrize("id", ["x" * 129, "a\0b", "\ud800", 0, 5, 1.5, True, ["x"], {"x": 1}, b"x"], ids=ascii)
+@pytest.mark.parametrize("id", [0, 5])
+async def test_a_number_names_a_conversation_and_no_message(
+    et: everthread.Everthread, conv: Conversation, id: Any
+) -> None:
+    await refused(et, conv, [says("good"), says("bad", id=id)])
+    assert (await et.conversations.create(id=id)).id == str(id)
+    assert (await et.conversations.get(str(id))).id == (await et.conversations.get(id)).id
+
+
+@pytest.mark.parametrize("id", ["x" * 129, "a\0b", "\ud800", 1.5, True, ["x"], {"x": 1}, b"x"], ids=ascii)
 async def test_a_wrong_id_is_refused_everywhere(et: everthread.Everthread, conv: Conversation, id: Any) -> None:
     await refused(et, conv, [says("good"), says("bad", id=id)])
     for call in (

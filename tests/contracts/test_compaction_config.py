@@ -12,10 +12,10 @@ from everthread import CompactionPolicy, Conversation, Everthread, Invalid
 from tests.contracts.views import check, tell
 
 BAD: list[tuple[str, Any, str]] = [
-    ("keep_recent", 400, "1 to 39"),
-    ("keep_recent", 0, "1 to 39"),
-    ("keep_recent", 5.0, "1 to 39"),
-    ("keep_recent", True, "1 to 39"),
+    ("keep_recent", 400, "1 to 99"),
+    ("keep_recent", 0, "1 to 99"),
+    ("keep_recent", 5.0, "1 to 99"),
+    ("keep_recent", True, "1 to 99"),
     ("max_message_history", 9, "10 to 100"),
     ("max_message_history", 101, "10 to 100"),
     ("threshold", 0.01, "0.05 to 1.0"),

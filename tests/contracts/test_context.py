@@ -37,7 +37,8 @@ HISTORIES: dict[str, list[Payload]] = {
     "a system prompt in the log": [{"role": "system", "content": "Be brief."}, says("hello")],
 }  # fmt: skip
 
-NEVER = {"enabled": False}
+NEVER = {"enabled": False, "max_message_history": 40}
+COUNTED = {"max_message_history": 40}
 """For a context of a history that nothing is summarised of."""
 
 
@@ -112,7 +113,7 @@ async def test_a_pinned_message_stays_as_quoted_data_whatever_is_compacted(conv:
     await tell(conv, 30)
     await conv.pin("m")
     for _ in range(2):
-        context = await conv.context()
+        context = await conv.context(compaction=COUNTED)
         await check(conv, context)
         (record,) = [message for message in context.messages if "<pinned" in str(message["content"])]
         assert record["role"] == "user"
@@ -120,7 +121,7 @@ async def test_a_pinned_message_stays_as_quoted_data_whatever_is_compacted(conv:
         assert "My allergy is peanuts." in record["content"]
         await conv.compact()
     await conv.unpin("m")
-    assert "<pinned" not in text_of(await conv.context())
+    assert "<pinned" not in text_of(await conv.context(compaction=COUNTED))
 
 
 async def test_pins_of_any_number_and_size_leave_room_for_the_question(conv: Conversation) -> None:

@@ -13,7 +13,7 @@ from everthread.adapters.stores.sqlite import compactions as on_sqlite
 from everthread.compaction.summary_chain import summary_chain
 from everthread.core.ports import MOST_PINNED
 from tests.contracts.message_helpers import says
-from tests.contracts.views import check, tell, text_of
+from tests.contracts.views import check, tell, text_of, tight
 
 NARROW = {"fan_in": 2, "leaf_max_messages": 8}
 
@@ -44,7 +44,7 @@ async def test_a_view_reads_only_the_summaries_it_shows(url: str, conv: Conversa
     everything = len(await known(conv))
     on_sqlite.forget_known()
     rows_read.clear()
-    context = await conv.context()
+    context = await conv.context(compaction={"summaries_share": 0.05}, budget=tight(20_000))
     told = [id for part in context.parts for id in part.summary_ids]
     assert 0 < len(told) * 3 < everything
     assert len(rows_read) == (0 if url.startswith("memory") else len(told))

@@ -23,7 +23,7 @@ from tests.contracts.message_helpers import appended, says
 from tests.contracts.views import tell, tight
 
 ONE_AT_A_TIME = Pace(concurrency=1)
-FIRST_CHECK = CompactionPolicy().message_mark + 1
+FIRST_CHECK = CompactionPolicy().ahead_mark + 1
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ async def test_while_a_turn_is_open_its_compaction_is_waited_for(et: Everthread,
 
 async def test_what_a_request_finds_due_is_in_use(et: Everthread, conv: Conversation) -> None:
     await tell(conv, 10)
-    await conv.context(budget=tight(2500))
+    await conv.context(budget=tight(2500), compaction={"max_message_history": 40})
     (job,) = [job for job in (await et.jobs()).jobs if job.kind == COMPACT]
     assert job.priority == Priority.IN_USE
 

@@ -17,7 +17,7 @@ from everthread.core.jobs import COMPACT, NewJob, WakeFilter, pause_before_next
 from tests.contracts.job_helpers import QUICK, Diary, put, refuse, settled, the_job, until, working
 from tests.contracts.message_helpers import appended, says
 
-FIRST_LOOK = CompactionPolicy().message_mark + 1
+FIRST_LOOK = CompactionPolicy().ahead_mark + 1
 ONE_LANE = replace(QUICK, concurrency=1, most_attempts=2)
 
 

@@ -343,3 +343,20 @@ def test_without_numpy_the_nearest_are_the_same(monkeypatch: pytest.MonkeyPatch)
     assert [number for number, _ in slow] == [number for number, _ in fast]
     assert [score for _, score in slow] == pytest.approx([score for _, score in fast], abs=1e-5)
     assert nearest(rows, unit([1.0, 2.0]), 5) == []
+
+
+async def test_a_question_in_other_words_is_for_the_collection_closest_in_meaning(et: Everthread) -> None:
+    embedder = FakeEmbedder(alike={"movie": "film", "flick": "film", "meal": "soup", "supper": "soup"})
+    knowledge = knowing(et, embedder)
+    await knowledge.add("ann", "cinema", "film", id="a")
+    await knowledge.add("ann", "cookery", "soup", id="b")
+    found = await knowledge.route("ann", "flick movie")
+    assert (found.collection, found.why.startswith("by meaning: ")) == ("cinema", True)
+    between = await knowledge.route("ann", "movie meal")
+    assert (between.collection, "equally close" in between.why) == (None, True)
+    far = await knowledge.route("ann", "quantum chromodynamics")
+    assert (far.collection, "none is close" in far.why) == (None, True)
+    by_words = await knowledge.route("ann", "film")
+    assert (by_words.collection, by_words.why.startswith("by words: ")) == ("cinema", True)
+    embedder.fails = ModelError("away")
+    assert "could not be compared" in (await knowledge.route("ann", "flick movie")).why

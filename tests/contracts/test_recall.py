@@ -51,13 +51,14 @@ async def test_what_the_window_or_a_pin_shows_is_not_recalled(conv: Conversation
 async def test_the_recalled_stays_within_its_cap_and_is_the_first_to_go(conv: Conversation) -> None:
     await conv.append([says(f"harpsichord {n}: " + "strings and keys " * 30) for n in range(12)])
     await long_ago(conv)
+    counted = {"max_message_history": 40, "summaries_share": 0.75}
     for cap in (0, 150, 1000):
-        context = await conv.context(query="harpsichord", compaction={"recalled_max_tokens": cap})
+        context = await conv.context(query="harpsichord", compaction={**counted, "recalled_max_tokens": cap})
         tokens = sum(part.tokens for part in context.parts if part.kind == "recalled")
         assert tokens <= cap + 60  # its introduction aside
         assert bool(tokens) is (cap > 0)
-    plain = await conv.context()
-    squeezed = await conv.context(query="harpsichord", budget=tight(plain.tokens + 10))
+    plain = await conv.context(compaction=counted)
+    squeezed = await conv.context(query="harpsichord", budget=tight(plain.tokens + 10), compaction=counted)
     assert recalled_part(squeezed) is None
     assert squeezed.messages == plain.messages
 

@@ -87,6 +87,19 @@ async def test_a_hit_says_where_it_is_from(conv: Conversation) -> None:
     assert hit.score > 0
 
 
+async def test_what_a_named_speaker_said_is_found_without_another_word_of_the_question(conv: Conversation) -> None:
+    others = ("Bob", "Cleo", "Dan")
+    talk = [said(f"Something else, number {at}", name=others[at % 3]) for at in range(60)]
+    await conv.append([*talk[:20], said("the tent stood in the cellar", name="Bob"), *talk[20:30]])
+    await conv.append([said("It leaks at the seam", name="Ann"), *talk[30:], said("Running late", name="Ann")])
+    found = [hit.text for hit in await conv.recall("What did Ann say of the tent?", limit=25)]
+    assert found[0] == "the tent stood in the cellar"
+    assert {"It leaks at the seam", "Running late"} <= set(found)
+    named_alone = [hit.speaker for hit in await conv.recall("And what about Ann?", limit=2)]
+    assert named_alone == ["Ann", "Ann"]
+    assert [hit.speaker for hit in await conv.recall("What did Zoe say of the tent?", limit=1)] == ["Bob"]
+
+
 async def test_limits_on_hits_and_tokens_hold(conv: Conversation) -> None:
     await conv.append([said(f"harbour note {n}: " + "boats " * 40) for n in range(30)])
     assert len(await conv.recall("harbour", limit=4)) == 4
@@ -98,6 +111,29 @@ async def test_limits_on_hits_and_tokens_hold(conv: Conversation) -> None:
 async def test_a_verb_is_found_in_a_form_with_another_stem(conv: Conversation) -> None:
     await conv.append([said("We flew to Rome in May."), said("It rains."), said("Good soup.")])
     assert (await conv.recall("Which city will they fly to?"))[0].seqs == (1,)
+
+
+async def test_it_is_found_by_another_word_and_in_another_language(conv: Conversation) -> None:
+    said = [
+        "I left the bicycle at the north exit.",
+        "姐姐在医院当护士，常上夜班。",
+        *(f"Note {number}" for number in range(40)),
+    ]
+    for text in said:
+        await conv.append({"role": "user", "content": text})
+    assert [hit.text for hit in await conv.recall("Where is my bike?", limit=1)] == said[:1]
+    assert [hit.text for hit in await conv.recall("Which hospital was it?", limit=1)] == said[1:2]
+
+
+async def test_a_standing_wish_is_found_for_whatever_asks_for_work(conv: Conversation) -> None:
+    await conv.append({"role": "user", "content": "Always give dates as day and month."})
+    await conv.append({"role": "assistant", "content": "Understood."})
+    await conv.append([{"role": "user", "content": f"Something else, number {at}"} for at in range(40)])
+    await conv.append({"role": "user", "content": "The printer in Leeds has our logo."})
+    hits = await conv.recall("Write to the printer about the flyers.", limit=10)
+    (wish,) = [hit for hit in hits if hit.text.startswith("Always")]
+    assert wish.why == ("wish",)
+    assert not [hit for hit in await conv.recall("Which printer was it?", limit=10) if hit.text.startswith("Always")]
 
 
 async def test_a_time_that_the_question_names_is_counted_from_the_moment_of_asking(conv: Conversation) -> None:
@@ -207,7 +243,7 @@ async def test_a_context_brings_back_few_episodes_with_their_answers(conv: Conve
         await conv.append([said(f"Where is harbour {number}?"), said(f"At quay {number}.", role="assistant")])
     await chatter(conv, 40)
     await conv.append([says("Where is harbour 7?")])
-    context = await conv.context(query="Where is harbour 7?")
+    context = await conv.context(query="Where is harbour 7?", compaction={"max_message_history": 40})
     (part,) = [part for part in context.parts if part.kind == "recalled"]
     assert {15, 16} <= set(part.seqs)
     assert len(part.seqs) <= 6
@@ -227,7 +263,7 @@ async def test_an_episode_whose_messages_are_all_found_is_one_episode(conv: Conv
     for number in range(12):
         await conv.append([said(f"Where is harbour {number}?"), said(f"At quay {number}.", role="assistant")])
     await chatter(conv, 40)
-    context = await conv.context(query="the harbour of Lisbon")
+    context = await conv.context(query="the harbour of Lisbon", compaction={"max_message_history": 40})
     (part,) = [part for part in context.parts if part.kind == "recalled"]
     assert {1, 3, 4} <= set(part.seqs)
     assert len([seq for seq in part.seqs if seq > 4]) <= 4

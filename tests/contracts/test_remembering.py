@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -226,7 +227,7 @@ async def test_an_agent_remembers_and_forgets_by_what_it_is_shown(et: Everthread
         ("the key is AKIAIOSFODNN7EXAMPLE", {}),
     ],
 )
-async def test_nothing_a_model_writes_raises(conv: Conversation, text: object, fields: dict[str, object]) -> None:
+async def test_nothing_a_model_writes_raises(conv: Conversation, text: object, fields: dict[str, Any]) -> None:
     answer = await remember(conv, text, **fields)
     assert answer.is_error
     assert answer.text.startswith("remember: ")

@@ -21,7 +21,8 @@ from tests.contracts.message_helpers import says
 from tests.contracts.views import check, live, tell, text_of, tight
 
 PACE = Pace(poll_seconds=0.5, lease_seconds=5.0, stop_seconds=0.5)
-MARK = CompactionPolicy().message_mark
+COUNTED = CompactionPolicy(max_message_history=40)
+MARK = COUNTED.message_mark
 LONG = 100
 """Turns of four messages."""
 
@@ -80,7 +81,7 @@ async def test_the_first_context_of_a_long_history_comes_before_its_summaries_an
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver, "_FIRST_CONTEXT_SECONDS", 0.0)
-    async with everthread.open(url, worker=PACE) as et:
+    async with everthread.open(url, compaction=COUNTED, worker=PACE) as et:
         conv = await et.conversations.create()
         await tell(conv, LONG)
         context = await conv.context()
@@ -98,7 +99,7 @@ async def test_what_can_be_summarised_in_a_short_time_is_in_the_first_context(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver, "_FIRST_CONTEXT_SECONDS", 600.0)
-    async with everthread.open(url, worker=False) as et:
+    async with everthread.open(url, compaction=COUNTED, worker=False) as et:
         conv = await et.conversations.create()
         await tell(conv, LONG // 2)
         context = await conv.context()
@@ -112,7 +113,7 @@ async def test_a_first_context_over_the_hard_limit_fits_too_and_leaves_the_rest_
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver, "_FIRST_CONTEXT_SECONDS", 0.0)
-    async with everthread.open(url, worker=False) as et:
+    async with everthread.open(url, compaction=COUNTED, worker=False) as et:
         conv = await et.conversations.create()
         await tell(conv, LONG)
         await check(conv, await conv.context(budget=tight(700)))
@@ -122,14 +123,16 @@ async def test_a_first_context_over_the_hard_limit_fits_too_and_leaves_the_rest_
 
 async def test_a_first_context_asks_no_model_the_background_does(url: str) -> None:
     model = Asked()
-    async with everthread.open(url, summariser=model, worker=False) as et:
+    async with everthread.open(url, compaction=COUNTED, summariser=model, worker=False) as et:
         conv = await et.conversations.create(id="c")
         await tell(conv, LONG)
         await check(conv, await conv.context())
         await check(conv, await conv.context(budget=tight(700)))
         assert (model.times, await live(conv)) == (0, [])
         assert COMPACT in await kinds(et)
-        et_of_worker = everthread.open(url, summariser=model, worker=PACE) if "memory" not in url else None
+        et_of_worker = (
+            everthread.open(url, compaction=COUNTED, summariser=model, worker=PACE) if "memory" not in url else None
+        )
     if et_of_worker is not None:
         async with et_of_worker as again:
             await settled(again)
@@ -157,7 +160,7 @@ async def test_a_conversation_in_use_is_summarised_before_its_window_is_full(wor
     conv = await working.conversations.create()
     for number in range(30):
         await tell(conv, 1, first=number)
-        context = await conv.context()
+        context = await conv.context(compaction={"max_message_history": 40})
         await check(conv, context)
         assert context.omitted == ()
         await settled(working)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -21,6 +22,10 @@ FIELDS: dict[str, Any] = {
     "role": "user",
     "created_at": 1_700_000_000_000_000,
     "commitment": b"c" * 32,
+    "revision": 1,
+    "origin": 0,
+    "flags": 0,
+    "version": 2,
 }
 OTHERS: dict[str, list[Any]] = {
     "seq": [1, 30],
@@ -32,14 +37,43 @@ OTHERS: dict[str, list[Any]] = {
     "role": ["", "User", "user "],
     "created_at": [0, -1, FIELDS["created_at"] + 1],
     "commitment": [b"", b"c" * 31, b"d" * 32],
+    "revision": [2],
+    "origin": [1, 4],
+    "flags": [8, 9],
+    "version": [1],
 }
 NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 
 
+@pytest.mark.parametrize("flags", [1, 2, 3, 4, 16])
+def test_flags_that_marks_set_are_no_part_of_the_link(flags: int) -> None:
+    assert chain.link(b"before", **{**FIELDS, "flags": flags}) == chain.link(b"before", **FIELDS)
+
+
+def test_an_entry_of_the_first_version_keeps_its_link() -> None:
+    known = {name: FIELDS[name] for name in ("seq", "id", "kind", "revises", "change_kind", "parent_seq", "role")}
+    first = chain.link(b"before", **known, created_at=5, commitment=b"c" * 32, revision=7, origin=3, version=1)
+    fields = "3\0m3\x000\x002\x000\x001\0user\x005\0"
+    assert first == sha256(b"before" + fields.encode() + b"c" * 32).digest()
+
+
 def entry(**fields: Any) -> Entry:
     blank = dict.fromkeys(Entry._fields)
-    known = {name: value for name, value in FIELDS.items() if name != "commitment"}
-    return Entry(**{**blank, "revision": 1, "branch": 0, "tokens": 0, "flags": 0, "chain": b"", **known, **fields})
+    known = {name: value for name, value in FIELDS.items() if name not in ("commitment", "version")}
+    return Entry(
+        **{
+            **blank,
+            "revision": 1,
+            "branch": 0,
+            "tokens": 0,
+            "flags": 0,
+            "origin": 0,
+            "chain": b"",
+            "chain_version": 2,
+            **known,
+            **fields,
+        }
+    )
 
 
 @pytest.mark.parametrize(("name", "other"), [(name, value) for name, values in OTHERS.items() for value in values])

@@ -31,7 +31,9 @@ from tests.http.protocol.rig import CONFIG
 from tests.http.served import API, events, starting
 
 PATIENCE_SECONDS = 20.0
-"""A client waits no longer than this for its end once its server is back."""
+"""A client waits no longer than this for the next event, and for its end once its server is back."""
+MOST_EXAMPLES = 5
+"""Of each kind of violation."""
 TURN_ENDS = frozenset({"done", "failed"})
 RUN_ENDS = frozenset({"end"})
 _TURN = tuple(module.name for module in pkgutil.walk_packages(turn.__path__, "everthread.turn."))
@@ -195,7 +197,7 @@ class Tally:
     violations: Counter[str] = field(default_factory=Counter)
     """Runs with a violation of each kind."""
     bad_runs: int = 0
-    examples: dict[str, str] = field(default_factory=dict)
+    examples: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, run: Run) -> None:
         """Judge a run and count it."""
@@ -205,7 +207,8 @@ class Tally:
         self.bad_runs += bool(found)
         for kind, what in found:
             self.violations[kind] += 1
-            self.examples.setdefault(kind, f"{what[:1000]} in {run}")
+            if len(self.examples[kind]) < MOST_EXAMPLES:
+                self.examples[kind].append(f"{what[:1000]} in {run}")
 
     def report(self, servers: Servers) -> str:
         lines = [
@@ -213,7 +216,7 @@ class Tally:
             f"{self.connections} connections, {self.resumed} resumed; a broken stream ended at most "
             f"{self.longest_wait_seconds:.1f} s after its server was back",
             f"{self.bad_runs} runs with violations: {dict(self.violations.most_common())}",
-            *(f"  {kind}: {what}" for kind, what in self.examples.items()),
+            *(f"  {kind}: {what}" for kind, examples in self.examples.items() for what in examples),
         ]
         return "\n".join(lines)
 
@@ -326,13 +329,13 @@ class Clients:
             run, refusal, reading = None, None, Reading()
             try:
                 async with (
-                    asyncio.timeout(self.patience_seconds),
+                    asyncio.timeout(self.patience_seconds) as patience,
                     self.http.stream("POST", server.address + path, json=body, headers=key) as answer,
                 ):
                     if answer.status_code == 200:
                         place = answer.headers.get("location") or answer.headers["content-location"]
                         run = self._begin(place, conversation, question, server)
-                        await self._read(run, reading, answer, leaves[0] if leaves else None)
+                        await self._read(run, reading, answer, patience, leaves[0] if leaves else None)
                     else:
                         await answer.aread()
                         refusal = answer
@@ -340,7 +343,7 @@ class Clients:
                 pass  # the reading says so
             except TimeoutError:
                 what = Violation(
-                    "waited", f"{path} had no end in {self.patience_seconds} s; {body}; {reading.events[-2:]}"
+                    "waited", f"{path} said nothing for {self.patience_seconds} s; {body}; {reading.events[-2:]}"
                 )
                 if run is None:
                     self._complain(conversation, what)
@@ -358,12 +361,13 @@ class Clients:
     async def _may_ask_again(
         self, refusal: httpx.Response | None, key: Mapping[str, str], begun: float, conversation: str
     ) -> bool:
-        """After no answer at all, or an error: only whoever has a key for the request can send it once more."""
+        """After no answer at all, or an error, only whoever has a key for the request can send it once more; after
+        being told to come later, everybody."""
         problem = {} if refusal is None else refusal.json()
         if refusal is not None and not problem.get("retryable"):
             self._complain(conversation, Violation("refused", f"{refusal.status_code} {refusal.text}"))
             return False
-        if not key:
+        if not key and problem.get("code") != "too_busy":
             return False
         if not self._has_patience(begun):
             said = "no answer" if refusal is None else f"{refusal.status_code} {problem}"
@@ -380,7 +384,7 @@ class Clients:
         headers = {"Last-Event-ID": str(after)} if after else {}
         try:
             async with (
-                asyncio.timeout(self.patience_seconds),
+                asyncio.timeout(self.patience_seconds) as patience,
                 self.http.stream("GET", server.address + run.path, headers=headers) as answer,
             ):
                 if answer.status_code == 503:
@@ -390,18 +394,21 @@ class Clients:
                     said = (await answer.aread())[:500]
                     run.found.append(Violation("refused", f"{answer.status_code} {said!r} after {after}"))
                     return None
-                await self._read(run, reading, answer, leave_after)
+                await self._read(run, reading, answer, patience, leave_after)
         except httpx.TransportError:
             pass  # the reading says so
         except TimeoutError:
-            what = f"a stream after {after} had no end in {self.patience_seconds} s, last {reading.last}"
+            what = f"a stream after {after} said nothing for {self.patience_seconds} s, last {reading.last}"
             run.found.append(Violation("waited", what))
             return None
         return reading
 
-    async def _read(self, run: Run, reading: Reading, answer: httpx.Response, leave_after: int | None) -> None:
+    async def _read(
+        self, run: Run, reading: Reading, answer: httpx.Response, patience: asyncio.Timeout, leave_after: int | None
+    ) -> None:
         run.readings.append(reading)
         async for event in events(answer):
+            patience.reschedule(asyncio.get_running_loop().time() + self.patience_seconds)
             reading.events.append(event)
             run.is_over = run.is_over or run.is_end(event)
             self.servers.saw("end" if run.is_end(event) else event.kind)
@@ -473,31 +480,55 @@ class Clients:
         """From the beginning, from somewhere, and after the end."""
         if any(one.kind in ("waited", "refused") for one in run.found):
             return
-        run.whole = await self._read_at(await self.servers.one(), run, 0)
+        run.whole = await self._read_whole(run)
         if run.whole is None or not run.whole.events:
             return
         for after in (self.dice.choice(run.whole.events).number, run.whole.last):
             await self._read_at(await self.servers.one(), run, after)
-        server = await self.servers.one()
-        stands = (await self.http.get(server.address + run.path.removesuffix("/stream"))).json()
+        stands = await self._get(run.path.removesuffix("/stream"))
         run.state = stands.get("state") or stands.get("status")
+
+    async def _get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
+        """What is there; asked again where a connection gives no answer, such as one that was just closed as idle."""
+        begun = time.monotonic()
+        while True:
+            server = await self.servers.one()
+            try:
+                answer = await self.http.get(server.address + path, params=params)
+                if answer.status_code != 503 or not self._has_patience(begun):
+                    return answer.json()
+            except httpx.TransportError:
+                if not self._has_patience(begun):
+                    raise
+            await asyncio.sleep(0.05)
+
+    async def _read_whole(self, run: Run) -> Reading | None:
+        """A server that is busy or a connection that it had just closed as idle gives no answer: ask again."""
+        begun = time.monotonic()
+        while self._has_patience(begun):
+            connections = len(run.readings)
+            reading = await self._read_at(await self.servers.one(), run, 0)
+            if reading is None or len(run.readings) > connections:
+                return reading
+            await asyncio.sleep(0.05)
+        run.found.append(Violation("waited", f"{run.path} could not be read in {self.patience_seconds} s"))
+        return None
 
     async def _messages(self, conversation: str) -> tuple[str, list[dict[str, Any]]]:
         """Of all branches, each once; of a graph's thread also those that only a checkpoint holds."""
-        server = await self.servers.one()
-        place = f"{server.address}{API}/conversations/{conversation}"
+        place = f"{API}/conversations/{conversation}"
         messages: dict[str, dict[str, Any]] = {}
-        for branch in (await self.http.get(f"{place}/branches")).json()["items"]:
+        for branch in (await self._get(f"{place}/branches"))["items"]:
             after = 0
             while True:
                 asked = {"branch": branch["id"], "limit": 1000, "after": after}
-                page = (await self.http.get(f"{place}/messages", params=asked)).json()
+                page = await self._get(f"{place}/messages", asked)
                 messages |= {message["id"]: message for message in page["items"]}
                 if not page["has_newer"]:
                     break
                 after = page["items"][-1]["seq"]
         if "graph" in conversation:
-            everything = (await self.http.get(f"{server.address}/threads/{conversation}/full-history")).json()
+            everything = await self._get(f"/threads/{conversation}/full-history")
             for message in everything["values"]["messages"]:
                 id = message.get("id") or str(message["content"])  # what a graph was given may have none yet
                 is_user = "human" in message.values() or message.get("role") == "user"
@@ -514,7 +545,7 @@ class Clients:
         self.servers.end()
         if problem := self.servers.all[0].verify():
             self.tally.violations["verify"] += 1
-            self.tally.examples["verify"] = problem
+            self.tally.examples["verify"].append(problem)
         return self.tally.report(self.servers)
 
 

@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.main import get_command
 
-from everthread.cli.commands import app
+from everthread.cli.commands import built_command
 from everthread.settings import variables
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +21,7 @@ UNIT = ROOT / "deploy" / "everthread.service"
 
 
 def commands() -> set[str]:
-    whole: Any = get_command(app)
+    whole: Any = built_command()
     return set(whole.commands)
 
 

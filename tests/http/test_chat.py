@@ -204,7 +204,17 @@ async def test_a_conversation_without_a_title_gets_one_from_its_first_question(t
         for _ in range(200):
             title = title or (await client.get(f"{API}/conversations/c")).json()["title"]
             await asyncio.sleep(0 if title else 0.02)
-    assert title == "How high is Kunming?"
+        run = {
+            "assistant_id": "everthread",
+            "input": {"messages": [{"role": "user", "content": "Hi! How deep is Dianchi?"}]},
+            "if_not_exists": "create",
+        }
+        await client.post("/threads/t/runs/wait", json=run)
+        thread = None
+        for _ in range(200):
+            thread = thread or (await client.get(f"{API}/conversations/t")).json()["title"]
+            await asyncio.sleep(0 if thread else 0.02)
+    assert (title, thread) == ("How high is Kunming?", "How deep is Dianchi?")
 
 
 async def test_tools_are_listed(client: httpx.AsyncClient) -> None:

@@ -67,7 +67,7 @@ def of_small_entries(count: int, owner: str) -> Iterator[bytes]:
         }  # fmt: skip
         link = chain.link(
             link, seq=seq, id=f"m{seq}", kind=0, revises=None, change_kind=None, parent_seq=parent, role="user",
-            created_at=1, commitment=chain.commit(bytes(16), raw),
+            created_at=1, commitment=chain.commit(bytes(16), raw), version=1,
         )  # fmt: skip
         line = json.dumps({"entry": entry}).encode() + b"\n"
         hashed.update(line)

@@ -12,6 +12,7 @@ from fastapi import FastAPI, Request
 import everthread
 from everthread import Everthread
 from everthread.core.ids import new_id
+from everthread.http import idempotency
 from everthread.http.app import create_app
 from everthread.settings import Settings
 from everthread.testing import ManualClock
@@ -141,6 +142,26 @@ async def test_i22_an_answer_that_is_being_made_during_an_erase_is_not_stored(
     assert (await alice.post("/while-erasing", headers=KEY)).json()["code"] == "erased"
 
 
+async def test_a_request_that_takes_long_holds_its_key(
+    app: FastAPI, alice: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotency, "LEASE_SECONDS", 0.6)
+    monkeypatch.setattr(idempotency, "_RENEW_SECONDS", 0.05)
+    begun = asyncio.Event()
+
+    @app.post("/long")
+    async def answer() -> dict[str, str]:
+        begun.set()
+        await asyncio.sleep(1.5)
+        return {"done": "yes"}
+
+    first = asyncio.create_task(alice.post("/long", headers=KEY))
+    await begun.wait()
+    await asyncio.sleep(1.0)
+    assert (await alice.post("/long", headers=KEY)).json()["code"] == "still_running"
+    assert (await first).json() == {"done": "yes"}
+
+
 async def test_whoever_died_in_mid_answer_does_not_hold_the_key_for_ever(url: str) -> None:
     clock = ManualClock()
     async with everthread.open(url, worker=False, clock=clock) as et:
@@ -148,7 +169,12 @@ async def test_whoever_died_in_mid_answer_does_not_hold_the_key_for_ever(url: st
         stands = await et.store.replies.begin("alice", "k", b"r", lease_seconds=10)
         assert stands is not None
         assert stands.status is None
-        clock.move(timedelta(seconds=11))
+        clock.move(timedelta(seconds=6))
+        await et.store.replies.renew("alice", "k", b"r", lease_seconds=10)
+        await et.store.replies.renew("alice", "k", b"other", lease_seconds=100)
+        clock.move(timedelta(seconds=6))
+        assert await et.store.replies.begin("alice", "k", b"r", lease_seconds=10) is not None
+        clock.move(timedelta(seconds=5))
         assert await et.store.replies.begin("alice", "k", b"other", lease_seconds=10) is not None
         assert await et.store.replies.begin("alice", "k", b"r", lease_seconds=10) is None
         await et.store.replies.drop("alice", "k", b"r")

@@ -297,7 +297,7 @@ async def test_circles_doubled_ids_and_nonsense_hurt_nobody(et: Everthread, tmp_
 
 
 async def test_what_nobody_knows_is_refused_with_the_formats_there_are(et: Everthread, tmp_path: Path) -> None:
-    (tmp_path / "x.bin").write_bytes(os.urandom(1000))
+    (tmp_path / "x.bin").write_bytes(b"\x7f" + os.urandom(1000))
     with pytest.raises(Invalid, match="chatgpt"):
         await imported(et, tmp_path / "x.bin")
     with pytest.raises(Invalid, match="there is no"):

@@ -197,7 +197,7 @@ async def test_the_model_is_sent_what_fits_and_the_state_keeps_all(memory: Evert
 
 async def test_recall_brings_back_what_the_question_asks_for(memory: Everthread) -> None:
     model = ScriptedModel(lambda messages: "noted")
-    middleware = EverthreadMiddleware(memory, recall=True, budget=Budget(window=4_000, output_reserve=200))
+    middleware = EverthreadMiddleware(memory, recall=True, budget=Budget(window=2_000, output_reserve=200))
     agent: Any = create_agent(model, [], middleware=[middleware], checkpointer=InMemorySaver())
     await agent.ainvoke({"messages": ["The locker code is zebra4711."]}, THREAD)
     for number in range(40):

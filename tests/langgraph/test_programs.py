@@ -34,6 +34,14 @@ PRINTS: dict[str, tuple[str, str]] = {
         "10 findings, the best: Finding(number=5, words=5)",
     ),
     "functional": ("cats v1: fine", "cats v2: fine"),
+    "deep_agents": (
+        "6 messages, ['/notes.md']; They eat grass.",
+        "10 messages, ['/notes.md']; zebras are striped",
+    ),
+    "remote_graph": (
+        "1 so far; 3 states; 3 messages; 1 so far",
+        "4 so far; 7 states; 6 messages; 3 so far",
+    ),
     "sync_threads": ("[12] messages in each of 8 threads", "[24] messages in each of 8 threads"),
 }
 

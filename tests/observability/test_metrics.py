@@ -167,7 +167,8 @@ async def test_turns_their_tokens_and_what_they_recall_are_counted() -> None:
 
 
 async def test_a_recall_that_takes_too_long_is_counted_as_degraded() -> None:
-    async with everthread.open("memory://", worker=False) as et:
+    policy = CompactionPolicy(max_message_history=40)
+    async with everthread.open("memory://", worker=False, compaction=policy) as et:
         conv = await et.conversations.create()
         await tell(conv, 12)
         agent = everthread.agent(et, tools=None, builtin=(), limits=TurnLimits(recall_seconds=1e-9))

@@ -34,6 +34,7 @@ def _talk(address: str) -> None:
     api = f"{address}/api/v1"
     asked = {"message": "plan the journey", "conversation_id": "plan"}
     httpx.post(f"{api}/chat", json=asked, timeout=60).raise_for_status()
+    httpx.put(f"{api}/conversations/plan/config/compaction", json={"max_message_history": 40}).raise_for_status()
     said = [{"role": ("user", "assistant")[n % 2], "content": f"stop {n}: " + "rice and tea. " * 40} for n in range(30)]
     httpx.post(f"{api}/conversations/plan/messages", json={"messages": said}).raise_for_status()
     assert httpx.post(f"{api}/conversations/plan/compact", json={}, timeout=60).json()["compacted"]

@@ -11,6 +11,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from tests.page.conftest import PATIENCE_SECONDS
 from tests.page.payloads import XSS
 
 DEMO = "/#/c/demo-journey"
@@ -50,7 +51,7 @@ def test_thinking_and_tool_calls_are_folded_and_open(page: Page) -> None:
 
 
 def test_a_band_opens_to_summary_and_originals_and_can_be_undone(page: Page) -> None:
-    open_demo(page)
+    open_demo(page, "?at=354")
     bands = page.locator("section.band")
     band = bands.last
     band.get_by_role("button").first.click()
@@ -76,7 +77,7 @@ def test_the_model_view_is_what_the_service_would_send(page: Page, server: str) 
     expect(page.locator(".block")).to_have_count(len(sent["messages"]))
     assert 0.95 * sent["tokens"] < sum(sent["message_tokens"]) <= sent["tokens"]  # parts are counted one by one
     expect(page.locator(".block").last).to_contain_text(f"{sent['message_tokens'][-1]:,} tokens")
-    shown = page.locator(".block pre").last.text_content()
+    shown = page.locator(".block .said").last.text_content()
     assert shown is not None
     assert sent["messages"][-1]["content"][:40] in shown
 
@@ -192,8 +193,14 @@ def test_ten_thousand_messages_are_opened_at_the_end_and_drawn_a_few_at_a_time(p
     assert page.locator("article.message").count() < 100
     for _ in range(12):  # further than the pages that are held at once
         seen = page.locator("article.message").first.get_attribute("data-seq")
-        page.get_by_role("log").evaluate("log => { log.scrollTop = 0 }")
-        expect(page.locator(f'article.message[data-seq="{seen}"]')).to_have_count(0)
+        page.wait_for_function(  # again and again: what was at the top stays in sight when older ones are put above it
+            """seq => {
+                document.querySelector("[role=log]").scrollTop = 0;
+                return document.querySelector(`article.message[data-seq="${seq}"]`) === null;
+            }""",
+            arg=seen,
+            timeout=PATIENCE_SECONDS * 1000,
+        )
     assert page.locator("article.message").count() < 100
     to_first(page)
     expect(page.get_by_text("message 0", exact=True)).to_be_visible()

@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everthread.core.queries import Term
-from everthread.recall.candidates import choose_candidates, drop_common_terms, idf_by_term
+from everthread.recall.candidates import (
+    choose_candidates,
+    drop_common_terms,
+    further_around,
+    idf_by_term,
+    substitutes,
+    weigh_related,
+)
 from everthread.recall.query import parse_question
 
 
@@ -61,3 +68,24 @@ def test_messages_around_one_with_the_words_are_worth_reading() -> None:
     keys = choose_candidates({term: [100]}, {term: 1.0}, 5)
     assert keys[0] == 100
     assert set(keys[1:3]) == {99, 101}
+
+
+def test_a_message_with_a_related_word_is_read_before_those_with_nothing() -> None:
+    term = Term(token="bike")
+    assert choose_candidates({term: [100]}, {term: 1.0}, 2, {term: {300: 0.5}}) == [100, 300]
+
+
+def test_a_related_word_counts_only_where_the_word_itself_is_missing_and_not_where_many_have_it() -> None:
+    query = parse_question("bike")
+    (term,), bicycle, ride = query.terms, Term(token="bicycl"), Term(token="ride")
+    found = {bicycle: [5, 9], ride: list(range(2_000))}
+    related = weigh_related(query, found, {term: 1.0}, 10_000, 0.5)
+    assert related.keys() == {bicycle}
+    assert substitutes(query, related, found, {term: [5]}) == {term: {9: 0.5 * query.related[bicycle][0]}}
+
+
+def test_what_lies_around_is_taken_nearest_first_and_no_more_than_there_is_room() -> None:
+    assert further_around([10, 20], 4) == [11, 9, 21, 19]
+    assert further_around([10, 11], 2) == [9, 12]
+    assert further_around([], 3) == []
+    assert further_around([10], 0) == []

@@ -127,7 +127,9 @@ def test_several_things_are_told_in_one_breath() -> None:
         "用户住在杭州。",
         "用户喜欢爬山。",
     ]
-    assert [remark.text for remark in extract_by_rules("我儿子叫小宝，住在杭州。")] == ["用户的儿子叫小宝。"]
+    assert [remark.text for remark in extract_by_rules("我儿子叫小宝，住在杭州。")] == [
+        "用户：我儿子叫小宝，住在杭州。"
+    ]
 
 
 def test_what_was_denied_or_changed_is_about_the_same_subject() -> None:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from everthread.core.queries import Term
 from everthread.recall.candidates import idf_by_term
 from everthread.recall.policy import RecallWeights
 from everthread.recall.query import TermCounter, parse_question
@@ -87,6 +88,24 @@ def test_the_speaker_that_a_question_names_goes_before_the_one_who_is_spoken_to(
     ]
     found = ranked("What necklace does Caroline have?", messages_of(said))
     assert found[0].message.name == "Caroline"
+
+
+def test_a_named_speaker_is_found_without_another_word_of_the_question_the_nearest_first() -> None:
+    crowd: list[Said] = [("user", f"Something else, number {at}", ("Bob", "Cleo", "Dan")[at % 3]) for at in range(30)]
+    said: list[Said] = [
+        *crowd,
+        ("user", "the tent stood in the cellar", "Bob"),
+        ("user", "Monday was fine", "Cleo"),
+        ("user", "It leaks at the seam", "Ann"),
+        *crowd,
+        ("user", "Running late", "Ann"),
+        *crowd,
+    ]
+    found = texts(ranked("What did Ann say of the tent?", messages_of(said)))
+    assert found[:2] == ["the tent stood in the cellar", "It leaks at the seam"]
+    assert "Running late" in found
+    without = texts(ranked("What did Ann say of the tent?", messages_of(said), RecallWeights(speaker=0)))
+    assert "Running late" not in without
 
 
 def test_among_bare_roles_the_user_goes_first_unless_the_assistant_is_asked_what_it_said() -> None:
@@ -245,3 +264,36 @@ def test_a_result_is_found_by_the_words_of_its_call() -> None:
     found = texts(ranked("What happened to the parcel?", messages_of(said)))
     assert '{"events": ["held at customs"]}' in found[:2]
     assert '{"plan": "basic"}' not in found
+
+
+def test_another_word_for_the_same_counts_less_than_the_word_itself() -> None:
+    said: list[Said] = [
+        *FILLER,
+        ("user", "The bicycle is at the north exit"),
+        *FILLER,
+        ("user", "The bike is red"),
+        *FILLER,
+    ]
+    related = {Term(token="bicycl"): {0: 0.5}}
+    found = ranked("Where is my bike?", messages_of(said), related=related)
+    assert texts(found)[:2] == ["The bike is red", "The bicycle is at the north exit"]
+    assert found[1].words == ("bicycl",)
+    assert not found[1].is_neighbour_only
+
+
+def test_a_wish_is_lifted_into_what_is_found_and_says_so() -> None:
+    said: list[Said] = [
+        ("user", "Always use metric units"),
+        ("assistant", "Fine."),
+        *FILLER,
+        ("user", "the tower of Pisa"),
+        *FILLER,
+    ]
+    found = ranked("How tall is the tower?", messages_of(said), wishes=frozenset({1}))
+    assert texts(found)[:2] == ["the tower of Pisa", "Always use metric units"]
+    assert found[1].parts["wish"] == found[1].score
+
+
+def test_among_people_there_are_no_wishes() -> None:
+    said: list[Said] = [("user", "Always use metric units", "Ann"), *FILLER, ("user", "the tower of Pisa", "Bob")]
+    assert "Always use metric units" not in texts(ranked("the tower", messages_of(said), wishes=frozenset({1})))

@@ -9,6 +9,7 @@ import pytest
 import everthread
 from everthread.adapters.stores.sqlite import unindexed as module
 from everthread.adapters.stores.sqlite.engine import Engine
+from everthread.adapters.stores.sqlite.indexing import index_some
 from everthread.adapters.stores.sqlite.unindexed import UnindexedTexts
 from everthread.core.entries import UNCOUNTED, Entry, Kind
 from tests.contracts.message_helpers import says
@@ -37,7 +38,7 @@ def test_what_is_taken_is_not_known_any_more() -> None:
 
 def test_what_the_index_does_not_count_is_not_remembered() -> None:
     texts = UnindexedTexts()
-    texts.note([entry(1, tokens=7)], ["counted, because it is long or off the record"])
+    texts.note([entry(1, tokens=7)], ["counted, because it is off the record"])
     assert texts.take(entry(1).chain) is None
 
 
@@ -91,3 +92,16 @@ async def test_what_waits_is_found_the_same_after_the_writer_has_forgotten_it(tm
         await conv.append([says("another pangolin", id="b"), calling])
         assert {hit.id for hit in await et.search("pangolin")} == {"a", "b"}
         assert [message.tokens > 0 for message in await conv.tail(4)] == [True] * 4
+
+
+async def test_a_batch_of_long_texts_holds_few_of_them(tmp_path: Path) -> None:
+    """So that other writers wait no longer for it than for one of short texts."""
+    file = tmp_path / "et.db"
+    async with everthread.open(f"sqlite:///{file}", worker=False) as et:
+        conv = await et.conversations.create()
+        await conv.append([says("pangolin " * 2_000, id=str(number)) for number in range(60)])
+        (engine,) = [one for (_, path), one in Engine._engines.items() if path == str(file.resolve())]
+        await engine.write(lambda connection: index_some(connection, engine.unindexed_texts))
+        assert 20 < waiting(file) < 60
+        assert len(await et.search("pangolin", limit=60)) == 60
+        assert waiting(file) == 0

@@ -121,7 +121,8 @@ def test_prose_and_code_about_passwords_are_not_flagged(text: str) -> None:
 
 def test_each_rule_is_tried_where_one_of_its_literals_stands() -> None:
     literals = [literal for literal, _ in secrets._RULE_OF_LITERAL]
-    assert all(secrets._holds_literal(f"before {literal} after") for literal in literals)
+    assert all(7 in secrets._places(f"before {literal} after", 9)[literal] for literal in literals)
+    assert {*secrets._places("".join(literals), 9)} == {*literals}, "though they stand side by side"
 
 
 def test_a_flag_holds_no_part_of_the_secret() -> None:

@@ -234,6 +234,27 @@ def test_scope_tokens_come_first_and_tokens_once() -> None:
     assert index_text("to be", ["o1", "B2"]) == f"{SCOPE_MARK}o1 {SCOPE_MARK}b2 to be"
 
 
+@given(
+    text=st.lists(st.sampled_from([*"as ST_1é—我们の\u0301\u3000\xa0\x1c’İ½ไ", "'s", "'", "’s "]), max_size=20).map(
+        "".join
+    )
+)
+def test_an_index_holds_the_tokens_of_a_text_and_no_others(text: str) -> None:
+    assert index_tokens(text) == list(dict.fromkeys(tokenize(text)))
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("Anna's dog's bowl", ["anna", "dog", "bowl"]),
+        ("a's's's b", ["a", "s", "b"]),
+        ("'s it's_x isn't", ["s", "it", "s", "x", "isn", "t"]),
+    ],
+)
+def test_a_possessive_is_dropped_after_a_word(text: str, tokens: list[str]) -> None:
+    assert tokenize(text) == tokens == tokenize(f"{text} é")[:-1]
+
+
 def test_a_hundred_thousand_distinct_words_are_all_indexed() -> None:
     words = [f"w{number:06d}" for number in range(100_000)]
     assert index_tokens(" ".join(words)) == words

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from everthread import Conversation
 from everthread.core.nouns import Ref
 from everthread.history.turn_intents import BeginTurn
+from everthread.runs.engine import LEASE_SECONDS
 from everthread.runs.event_log import TurnEventLog
 from everthread.testing.scripted import Script, ScriptedModel
 from everthread.turn import Agent, TurnContext, TurnOptions
@@ -22,7 +25,9 @@ async def context_of(
     """What the graph would give to its first node."""
     options = TurnOptions(model=ScriptedModel(script), **given)
     request = await validate(conv, question, agent, options)
-    intent = BeginTurn(turn=request.turn, messages=request.messages)
+    lease_until = datetime.now(UTC) + timedelta(seconds=LEASE_SECONDS)
+    turn = replace(request.turn, holder=agent.runs.holder, lease_until=lease_until)
+    intent = BeginTurn(turn=turn, messages=request.messages)
     begun = await agent.et.runtime.write(Ref(conv.owner, conv.id), intent)
     ctx = TurnContext(
         agent=agent,

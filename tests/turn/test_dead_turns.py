@@ -195,6 +195,26 @@ async def test_who_is_dead_is_told_by_the_process_and_else_by_the_lease(et: Ever
     assert not is_dead(replace(turn, holder=f"elsewhere|{2**22 + 1}|{born}|{nonce}"), now), "cannot be looked for"
 
 
+@pytest.mark.parametrize(("own", "others"), [(-1, 0), (0, 1)])
+async def test_a_clock_that_is_wrong_by_an_hour_makes_nobody_dead(et: Everthread, own: int, others: int) -> None:
+    """Leases go by the clock of the database: machines do not agree on the time."""
+
+    def agent_an_hour_off(hours: int) -> Agent:
+        return replace(agent_for(et), runs=RunEngine(et.runtime, lambda: system_clock() + timedelta(hours=hours), 0.02))
+
+    conv = await et.conversations.create()
+    agent = agent_an_hour_off(own)
+    live = await begin_turn(conv, "go", agent=agent, model=ScriptedModel([Reply(text="x", delay_seconds=5)]))
+    assert await agent_an_hour_off(others).close_dead() == []
+    async with asyncio.timeout(20):
+        begun_with = (await conv.turn(live.id)).lease_until
+        while (await conv.turn(live.id)).lease_until == begun_with:  # noqa: ASYNC110 - renewed by another task
+            await asyncio.sleep(0.02)
+    assert await agent_an_hour_off(others).close_dead() == []
+    live.stop()
+    await live.wait()
+
+
 @pytest.mark.parametrize("count", [1, 3])
 def test_two_engines_of_one_process_have_names_of_their_own(count: int) -> None:
     names = {holder_name() for _ in range(count)}

@@ -196,7 +196,7 @@ async def test_of_an_agents_turns_only_the_newest_checkpoint_is_kept(et: Everthr
     stored = await et.store.checkpoints.all(Ref(conv.owner, conv.id))
     assert len(stored.all) == 1
     assert not stored.writes
-    assert len(stored.digests) == 1, "its to-dos, and not those that the checkpoints before it named"
+    assert len(stored.digests) == 2, "its to-dos and its workspace, and not those that the checkpoints before it named"
     config = {"configurable": {"thread_id": conv.id, "everthread_owner": conv.owner}}
     state = (await agent.graph.aget_state(config)).values  # type: ignore[arg-type]
     assert state["todos"] == [{"text": "salt" * 20, "done": False}]

@@ -9,6 +9,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from everthread import Conversation, Everthread, TurnState
+from everthread.core.tools import WHEN_NAMED
 from everthread.core.turn_events import Done, ToolCall, ToolResult
 from everthread.testing.scripted import Reply, ScriptedModel, Step
 from everthread.turn import TurnLimits, run_turn
@@ -128,3 +129,21 @@ async def test_erasing_a_conversation_erases_its_subagents(et: Everthread, conv:
     assert report.conversations == 2
     assert report.reached["turns"] == 2
     assert child.id not in [one.id for one in (await et.conversations.list()).items]
+
+
+async def test_a_subagent_gets_the_tools_it_is_given_and_no_others(et: Everthread, conv: Conversation) -> None:
+    rare = add.model_copy(update={"tags": [WHEN_NAMED]})
+    steps: list[Step] = [
+        subagent("add", tools=["add"]),
+        "11",
+        subagent("add"),
+        "?",
+        subagent("x", tools=["rm"]),
+        "done",
+    ]
+    model = ScriptedModel(steps)
+    await told(conv, "use @add", agent_for(et, tools=[rare]), model=model)
+    assert ["add" in request.tools for request in model.requests] == [True, True, True, False, True, True]
+    result = results_in(model.requests[5].messages)[-1]
+    assert (result["ok"], result["context_id"]) == (False, None)
+    assert "no tool is called 'rm'" in result["result"]

@@ -5,7 +5,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { download } from "./api/actions";
 import { Problem } from "./api/http";
 import { useMessageActions } from "./api/messageActions";
-import { useAbout, useCompact, useConversation, useCreateOffRecord, useNames, usePinConversation, useRemove, useRename, useTurns, useVersions } from "./api/queries";
+import { useAbout, useCompact, useConversation, useCreateOffRecord, useNames, usePinConversation, useRemove, useRename, useTurns, useVerify, useVersions } from "./api/queries";
 import { AccountMenu } from "./components/AccountMenu";
 import { Box, Trouble, useToast } from "./components/Bits";
 import { ContextColumn } from "./components/context/ContextColumn";
@@ -20,9 +20,12 @@ import { IconButton } from "./components/Icon";
 import { EraseBox, type ToErase } from "./components/manage/EraseBox";
 import { Manage, type Section } from "./components/manage/Manage";
 import { Palette } from "./components/Palette";
+import { ReplayBar } from "./components/ReplayBar";
+import { ShareBox } from "./components/ShareBox";
 import { SignIn } from "./components/SignIn";
 import type { Typed } from "./lib/commands";
 import type { Message } from "./lib/model";
+import { count } from "./lib/format";
 import { versionsOf } from "./lib/rows";
 import { withAttached } from "./lib/uploads";
 import { isOver } from "./state/answer";
@@ -33,6 +36,7 @@ import { readUnsent } from "./state/unsent";
 import { useAnswer } from "./state/useAnswer";
 import { useKeys } from "./state/useKeys";
 import { usePlace } from "./state/usePlace";
+import { useReplay } from "./state/useReplay";
 import { useTheme } from "./state/useTheme";
 import { useTexts } from "./texts";
 
@@ -59,6 +63,8 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
   const [box, setBox] = useState<"help" | "palette" | null>(null);
   const [section, setSection] = useState<Section | null>(null);
   const [erasing, setErasing] = useState<ToErase | null>(null);
+  const [sharing, setSharing] = useState<string | null>(null);
+  const [proof, setProof] = useState<{ readonly of: string; readonly isIntact: boolean; readonly text: string } | null>(null);
   const [problem, setProblem] = useState<unknown>(null);
   const search = useRef<HTMLInputElement>(null);
   const importing = useRef<HTMLInputElement>(null);
@@ -74,6 +80,7 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
   const remove = useRemove();
   const rename = useRename();
   const pin = usePinConversation();
+  const verify = useVerify();
   const offRecord = useCreateOffRecord();
   const compact = useCompact(id ?? "");
 
@@ -90,6 +97,7 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
   );
   const { answer, follow, askAgain, clear } = asking;
   const isRunning = answer !== null && !isOver(answer);
+  const isGone = conversation.error instanceof Problem && conversation.error.status === 404 && !isRunning;
   const told = useMemo(
     () => ({
       onEditing: setEditing,
@@ -153,6 +161,8 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
     if (elsewhere !== undefined && elsewhere !== id) open(elsewhere, seq ?? undefined);
     else go((now) => ({ ...now, view: "history", turn: null, at: seq }));
   };
+  const watching = useReplay({ onBegun: open, onJump: jump, onProblem: setProblem });
+  const { replay } = watching;
   const attachments = useAttachments(id, (into) => into !== id && open(into), setProblem);
   const bring = useImporting(open, setProblem);
   const send = (words: string) => {
@@ -227,6 +237,7 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
     { label: t.modelView, run: () => view("model") },
     { label: t.toNewest, run: () => jump(null) },
     ...(["verify", "memories", "knowledge", "deleted", "server"] as const).map((one) => ({ label: t.sections[one], run: () => setSection(one) })),
+    { label: t.watch, run: () => void watching.begin() },
     { label: t.theme, run: toggleTheme },
     { label: t.help, run: () => setBox("help") },
   ];
@@ -237,7 +248,7 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
         event.preventDefault();
         document.getElementById("main")?.focus();
       }}>{t.skip}</a>
-      <div className="page" data-context={isContextShown && id !== null}>
+      <div className="page" data-context={isContextShown && id !== null && !isGone}>
         <div className="tabs">
           <div role="tablist" aria-label="everthread">
             {(["conversations", "history", "context"] as const).map((one) => (
@@ -283,7 +294,7 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
           </div>
         </aside>
         <main className="column middle" id="main" tabIndex={-1} data-shown={column === "history"}>
-          {id !== null && (
+          {id !== null && !isGone && (
             <TitleBar
               id={id}
               conversation={conversation.data ?? null}
@@ -294,15 +305,25 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
               onJump={jump}
               onRename={(title) => rename.mutate({ id, title }, { onError: setProblem })}
               onPin={() => conversation.data && pin.mutate({ ...conversation.data, isPinned: !conversation.data.isPinned }, { onError: setProblem })}
+              proof={proof?.of === id ? proof : null}
+              onVerify={() => verify.mutate(id, { onSuccess: (found) => setProof({ of: id, isIntact: found.ok, text: found.ok ? t.intact(count(found.entries, language)) : t.broken(String(found.problems.length)) }), onError: setProblem })}
+              onShare={() => setSharing(id)}
               onRemove={removeThis}
               onErase={() => setErasing({ conversation: id, title: conversation.data?.title ?? "" })}
               onProblem={setProblem}
             />
           )}
           {!isConnected && <p className="notice lost" role="status"><span className="dot" />{t.reconnecting}</p>}
+          {replay !== null && replay.conversation === id && <ReplayBar replay={replay} onJump={jump} onAgain={() => void watching.begin()} onClose={watching.end} />}
           {problem !== null && <Trouble problem={problem} onClose={() => setProblem(null)} />}
-          {id === null && answer === null ? (
-            <Empty onTry={send} onOpen={open} />
+          {isGone ? (
+            <div className="gone">
+              <h1>{t.gone}</h1>
+              <p className="soft">{t.goneText}</p>
+              <button className="primary" onClick={begin}>{t.newConversation}</button>
+            </div>
+          ) : id === null && answer === null ? (
+            <Empty onTry={send} onOpen={open} onWatch={() => void watching.begin()} />
           ) : place.view === "model" && id !== null ? (
             <ModelView conversation={id} turn={place.turn} onTurn={(turn) => go((now) => ({ ...now, turn }))} onJump={jump} />
           ) : (
@@ -324,7 +345,7 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
             />
           )}
           {about.data?.isToyModel && id === null && <p className="notice">{t.toyModel}</p>}
-          <Composer
+          {!isGone && <Composer
             key={returned}
             draft={id ?? NEW}
             isRunning={isRunning}
@@ -335,10 +356,10 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
             onStop={stop}
             onFiles={attachments.add}
             onDrop={attachments.drop}
-          />
+          />}
         </main>
         <aside className="column right" data-shown={column === "context"} aria-label={t.context}>
-          {id !== null ? <ContextColumn conversation={id} onJump={jump} /> : <p className="faint">{t.contextEmpty}</p>}
+          {id !== null && !isGone ? <ContextColumn conversation={id} onJump={jump} /> : <p className="faint">{t.contextEmpty}</p>}
         </aside>
       </div>
       <Box title={t.help} open={box === "help"} onClose={() => setBox(null)}>
@@ -353,6 +374,7 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
       </Box>
       <Palette open={box === "palette"} onClose={() => setBox(null)} onOpen={open} commands={commands} />
       <Manage section={section} onSection={setSection} onOpen={open} />
+      <ShareBox conversation={sharing} isShared={conversation.data?.isShared ?? false} onClose={() => setSharing(null)} />
       <EraseBox what={erasing} onClose={() => setErasing(null)} onErased={(what) => what.message === undefined && begin()} />
     </>
   );

@@ -48,8 +48,10 @@ describe("a snippet", () => {
 
 describe("a block of a request", () => {
   it("shows its words as they are and the rest as JSON", () => {
-    expect(blockOf({ role: "user", content: "a\nb" })).toEqual({ role: "user", text: "a\nb", rest: "" });
+    expect(blockOf({ role: "user", content: "a\nb" })).toEqual({ role: "user", name: null, text: "a\nb", calls: [], rest: "" });
     expect(blockOf({ role: "assistant", content: null, tool_calls: [1] })).toMatchObject({ text: "", rest: '{\n  "tool_calls": [\n    1\n  ]\n}' });
-    expect(blockOf(7)).toEqual({ role: "", text: "", rest: "7" });
+    const call = { id: "c1", type: "function", function: { name: "guide", arguments: "{}" } };
+    expect(blockOf({ role: "assistant", content: null, tool_calls: [call] })).toEqual({ role: "assistant", name: null, text: "", calls: [{ id: "c1", name: "guide", arguments: "{}" }], rest: "" });
+    expect(blockOf(7)).toEqual({ role: "", name: null, text: "", calls: [], rest: "7" });
   });
 });

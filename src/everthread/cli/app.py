@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, Concatenate, ParamSpec
+from typing import Annotated, Any, Concatenate, Final, ParamSpec
 
 import typer
-from typer.main import get_command
+from typer.core import TyperGroup
 
 from everthread.cli.errors import ExitCode, configure_logging, exit_code, print_error
 from everthread.cli.invocation import Invocation
@@ -32,7 +31,97 @@ ConfigOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
 
+GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
+    "Conversations": {
+        "chat": "Chat with a model; every word is kept.",
+        "ls": "List conversations, newest first.",
+        "show": "Show the messages of a conversation.",
+        "search": "Search messages by words.",
+        "recall": "Show what would be recalled for a question, and why.",
+        "append": "Append messages from stdin.",
+        "fork": "Create a branch from a message on.",
+        "pin": "Keep a message in the model's view.",
+        "delete": "Hide a conversation or a message.",
+        "usage": "Show turns and tokens.",
+    },
+    "What a model sees": {
+        "context": "Show what a model would see now.",
+        "why": "Show whether a model saw a text when it answered.",
+        "compact": "Summarise old messages in the model's view.",
+        "compactions": "List the summaries of a conversation.",
+        "diff": "Show a summary next to the messages it covers.",
+        "replay": "Try a compaction policy on a conversation.",
+    },
+    "Memories and documents": {
+        "memories": "What is remembered about a user.",
+        "kb": "Named collections of documents.",
+    },
+    "Proof and erasure": {
+        "verify": "Recompute every hash and follow every chain.",
+        "heads": "Print the head of every log, to be kept elsewhere.",
+        "prove": "Prove a conversation to somebody else.",
+        "spread": "List what a message reached.",
+        "quarantine": "Take a message out of every view.",
+        "erase": "Destroy text for good.",
+        "erasures": "Print what was erased, to be kept elsewhere.",
+    },
+    "Import and export": {
+        "import": "Import conversations of other programs.",
+        "export": "Export a conversation.",
+        "watch": "Keep the histories of coding agents.",
+        "resume": "Write a session file that an agent opens.",
+        "blame": "List the tool calls that named a file.",
+        "mcp": "Serve history to an MCP client.",
+        "adopt": "Archive the threads of a LangGraph checkpointer.",
+    },
+    "Service": {
+        "serve": "Serve the HTTP API and the page.",
+        "key": "API keys of the service.",
+        "worker": "Run background jobs.",
+        "jobs": "List background jobs, or retry dead ones.",
+        "models": "Weights of local models.",
+    },
+    "Database": {
+        "migrate": "Upgrade or create the database.",
+        "backup": "Copy the database while it is in use.",
+        "restore": "Replace the database with a backup.",
+        "stats": "Show counts and sizes.",
+        "sql": "Query the database, read-only.",
+        "reindex": "Make missing vectors.",
+        "clean": "Remove files of idle workspaces.",
+        "sweep": "Delete blobs that nothing refers to.",
+    },
+    "This program": {
+        "demo": "Watch a conversation outlive its framework.",
+        "doctor": "Check the installation and the database.",
+        "config": "Show the settings in effect.",
+        "completion": "Print the completion script of your shell.",
+    },
+}
+"""What the help lists, without importing any command."""
+
+
+class CommandGroup(TyperGroup):
+    """All commands: listed by GROUPS, whether they are imported or not."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [name for commands in GROUPS.values() for name in commands]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        width = max(map(len, self.list_commands(ctx)))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        from typer._click.shell_completion import CompletionItem  # noqa: PLC0415 - only here
+
+        known = {name: text for commands in GROUPS.values() for name, text in commands.items()}
+        return [CompletionItem(name, help=text) for name, text in known.items() if name.startswith(incomplete)]
+
+
 app = typer.Typer(
+    cls=CommandGroup,
     name="everthread",
     help="Conversations of LLM agents that never end and never forget.",
     no_args_is_help=True,
@@ -151,18 +240,11 @@ def _execute(
         raise typer.Exit(ExitCode.ERROR) from None
 
 
-@cache
-def built_command() -> Any:
-    """The click command behind the app. Building it takes 40 ms, so a process that runs several command lines, as
-    tests do, builds it once."""
-    return get_command(app)
-
-
-def run(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code."""
+def run_command(command: Any, arguments: Sequence[str]) -> int:
+    """Run one command line with a built command and return its exit code."""
     prepare_streams()
     try:
-        code = built_command().main(args=list(arguments), prog_name="everthread", standalone_mode=False)
+        code = command.main(args=list(arguments), prog_name="everthread", standalone_mode=False)
         sys.stdout.flush()
     except typer.TyperException as problem:  # the command line itself is wrong
         if message := problem.format_message():  # empty if the help was shown instead

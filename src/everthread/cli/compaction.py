@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,11 +15,12 @@ from everthread.cli.conversations import folded
 from everthread.cli.invocation import Invocation, find_conversation
 from everthread.cli.options import BranchOption, ConversationArgument, branch_name
 from everthread.cli.output import format_time, printable
-from everthread.compaction.compactor import CompactionDiff, CompactionOutcome
-from everthread.conversation import Conversation
-from everthread.core.compactions import Compaction
 from everthread.core.errors import Invalid, NotFound
-from everthread.history.framework_summaries import FRAMEWORK
+
+if TYPE_CHECKING:
+    from everthread.compaction.compactor import CompactionDiff, CompactionOutcome
+    from everthread.conversation import Conversation
+    from everthread.core.compactions import Compaction
 
 CompactionArgument = Annotated[
     str, typer.Argument(metavar="COMPACTION", help="Its number in `compactions`, or its id or a prefix of it.")
@@ -150,6 +151,8 @@ async def compactions(cli: Invocation, conversation: ConversationArgument) -> No
 def _state(one: Compaction, in_view: set[str], condensed: set[str]) -> str:
     """`waiting`: of another branch, or after a gap that is still to be summarised again. `theirs`: in the state of a
     framework, which views of ours do not use."""
+    from everthread.history.framework_summaries import FRAMEWORK  # noqa: PLC0415 - startup
+
     if one.trigger == FRAMEWORK:
         return "theirs"
     if one.undone_at is not None:

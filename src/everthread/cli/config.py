@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation
-from everthread.compaction.policy import policy_as_dict
 
 if TYPE_CHECKING:
     from everthread.settings import Settings
@@ -31,7 +30,8 @@ def config(cli: Invocation) -> None:
 
 def _settings_as_text(settings: Settings) -> dict[str, str]:
     """Every setting as text, those of compaction with their full names."""
-    from everthread.settings import COMPACTION, masked  # noqa: PLC0415 - startup
+    from everthread.compaction.policy import policy_as_dict  # noqa: PLC0415 - startup
+    from everthread.settings import COMPACTION, masked  # noqa: PLC0415
 
     values = {name: str(value) for name, value in settings.model_dump(exclude={COMPACTION}).items()}
     policy = {f"{COMPACTION}.{name}": _as_text(value) for name, value in policy_as_dict(settings.compaction).items()}

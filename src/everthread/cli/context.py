@@ -13,22 +13,19 @@ import typer
 from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation, find_conversation
 from everthread.cli.options import (
-    ORDINARY,
     BranchOption,
     ConversationArgument,
     ReserveOption,
     branch_name,
 )
-from everthread.cli.output import Styled
-from everthread.compaction.fullness import Fullness, measure
-from everthread.context import read_view
-from everthread.context.assemble import Part
-from everthread.context.budget import changed_budget
-from everthread.context.manifest import Omission
 from everthread.core.errors import MissingExtra
 from everthread.core.nouns import Ref
 
 if TYPE_CHECKING:
+    from everthread.cli.output import Styled
+    from everthread.compaction.fullness import Fullness
+    from everthread.context.assemble import Part
+    from everthread.context.manifest import Omission
     from everthread.instance import Everthread
     from everthread.models import AnsweringModel
 
@@ -56,13 +53,18 @@ async def context(
     branch: BranchOption = None,
 ) -> None:
     """Show what a model would see now, part by part, and how full its window is. Changes nothing."""
+    from everthread.compaction.fullness import measure  # noqa: PLC0415 - startup
+    from everthread.context import read_view  # noqa: PLC0415
+    from everthread.context.budget import Budget, changed_budget  # noqa: PLC0415
+
     async with cli.open() as et:
         found = await find_conversation(et, cli.owner, conversation)
         policy = await et.compaction_config.get(found)
-        view = await read_view.read_view(et.store, Ref(found.owner, found.id), branch_name(branch), policy)
         answering = await _answering(cli, et, model) if window is None else None
-    usual = ORDINARY if answering is None else answering.budget
-    budget = changed_budget(usual, window=window, output_reserve=reserve, factor=factor)
+        usual = Budget() if answering is None else answering.budget
+        budget = changed_budget(usual, window=window, output_reserve=reserve, factor=factor)
+        ref = Ref(found.owner, found.id)
+        view = await read_view.read_view(et.store, ref, branch_name(branch), policy, budget=budget)
     report = measure(view, policy, budget)
     if cli.out.json:
         cli.out.document({"conversation_id": found.id, "model": answering and answering.name, **_as_json(report)})

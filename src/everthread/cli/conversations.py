@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,13 +15,15 @@ from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation, find_conversation
 from everthread.cli.options import BranchOption, ConversationArgument, branch_name
 from everthread.cli.output import Styled, format_time, one_line, printable
-from everthread.conversation import Conversation
 from everthread.core import payloads
-from everthread.core.compactions import Compaction
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.ids import new_id
-from everthread.core.nouns import Message, Receipt, Ref
-from everthread.instance import MAX_PAGE, Everthread
+from everthread.core.nouns import MAX_PAGE, Message, Receipt, Ref
+
+if TYPE_CHECKING:
+    from everthread.conversation import Conversation
+    from everthread.core.compactions import Compaction
+    from everthread.instance import Everthread
 
 FOLDED_LINES = 8
 FOLDED_CHARACTERS = 700
@@ -174,6 +176,8 @@ def _as_json(message: Message) -> dict[str, Any]:
         "revision": message.revision,
         "is_deleted": message.is_deleted,
         "is_pinned": message.is_pinned,
+        "is_quarantined": message.is_quarantined,
+        "origin": message.origin,
         "has_secret": message.has_secret,
         "payload": message.payload,
     }
@@ -199,6 +203,8 @@ def _flags(message: Message) -> Iterator[str]:
         yield "pinned"
     if message.is_deleted:
         yield "deleted"
+    if message.is_quarantined:
+        yield "quarantined"
     if message.has_secret:
         yield "holds a secret"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator
 from itertools import cycle, islice
+from typing import TYPE_CHECKING
 
 from everthread.adapters.jobs.postgres_statements import OLDEST_WAITING
 from everthread.adapters.stores import schema
@@ -29,7 +30,9 @@ from everthread.cli.doctor import (
 )
 from everthread.core.entries import Entry, Flag, Kind
 from everthread.core.errors import EverthreadError, StoreDamaged
-from everthread.core.workspaces import Workspaces
+
+if TYPE_CHECKING:
+    from everthread.core.workspaces import Workspaces
 
 OLDEST_SERVER = 140000
 TO_BE_INDEXED = f"e.kind = {Kind.MESSAGE:d} AND e.flags & {Flag.ERASED:d} = 0 AND c.off_record = 0"

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from everthread.adapters.jobs.sqlite import OLDEST_WAITING
@@ -34,8 +35,10 @@ from everthread.cli.doctor import (
 )
 from everthread.core.entries import SEQ_BITS, SEQ_MASK, Entry, Flag, Kind
 from everthread.core.ids import owner_scope
-from everthread.core.workspaces import Workspaces
 from everthread.text.words import scope_token
+
+if TYPE_CHECKING:
+    from everthread.core.workspaces import Workspaces
 
 TO_BE_INDEXED = f"""
 SELECT c.owner, count(*) FILTER (WHERE u.after_seq IS NULL OR e.key & {SEQ_MASK} <= u.after_seq), count(*)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation
 from everthread.cli.options import ConversationArgument, YesOption, confirm
-from everthread.core.nouns import EraseReport
+
+if TYPE_CHECKING:
+    from everthread.core.nouns import EraseReport
 
 erase = typer.Typer(no_args_is_help=True, help="Destroy text for good. It cannot be undone.")
 app.add_typer(erase, name="erase")

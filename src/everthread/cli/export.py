@@ -13,9 +13,9 @@ import typer
 from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation, find_conversation
 from everthread.core.errors import Conflict, Invalid
-from everthread.history.export import Parts, check_parts
 
 if TYPE_CHECKING:
+    from everthread.history.export import Parts
     from everthread.instance import Everthread
 
 
@@ -38,6 +38,8 @@ async def export(
     ] = False,
 ) -> None:
     """Export a conversation as Markdown, HTML, PDF, JSON or an archive."""
+    from everthread.history.export import Parts, check_parts  # noqa: PLC0415 - startup
+
     parts = Parts(not no_thinking, not no_tools)
     check_parts(format, parts)
     if conversation is None and format != "archive":

@@ -41,6 +41,8 @@ async def import_history(
         with cli.out.progress("importing", _size(path)) as step:
             counts = await Importer(et, cli.owner, on_bytes=step).import_path(path)
     print_counts(cli, counts)
+    if counts.problem_count and not (counts.messages or counts.known or counts.imported):
+        raise Invalid(f"nothing in {path} could be read", field="path")
 
 
 def print_counts(cli: Invocation, counts: ImportCounts) -> None:

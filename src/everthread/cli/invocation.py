@@ -9,15 +9,16 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import everthread
-from everthread.cli.output import Output
 from everthread.core.errors import Invalid, MissingExtra, NotFound
-from everthread.core.jobs import Pace
-from everthread.instance import MAX_PAGE, Everthread
+from everthread.core.nouns import MAX_PAGE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from everthread.cli.output import Output
     from everthread.conversation import Conversation
+    from everthread.core.jobs import Pace
+    from everthread.instance import Everthread
     from everthread.settings import Settings
 
 _SHORTEST_PREFIX = 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,10 +12,12 @@ from everthread.cli.app import app, command
 from everthread.cli.errors import ExitCode, print_error
 from everthread.cli.invocation import Invocation
 from everthread.cli.output import format_time, one_line, printable
-from everthread.core.documents import Document, PassageHit
 from everthread.core.errors import Invalid
-from everthread.instance import Everthread
-from everthread.recall.knowledge import MAX_PAGE
+from everthread.core.nouns import MAX_PAGE
+
+if TYPE_CHECKING:
+    from everthread.core.documents import Document, PassageHit
+    from everthread.instance import Everthread
 
 SUFFIXES = frozenset({".md", ".markdown", ".mdx", ".pdf", ".rst", ".text", ".txt"})
 """Files taken from a folder; a file named on the command line is taken whatever its suffix."""

@@ -24,10 +24,11 @@ async def mcp(
     ] = None,
     everywhere: Annotated[bool, typer.Option("--everywhere", help="Answer from all sessions of the owner.")] = False,
 ) -> None:
-    """Serve history to an MCP client on stdin and stdout: search, read, recall, remember."""
+    """Serve history to an MCP client on stdin and stdout: search, read, recall, remember. Over HTTP, `everthread serve`
+    does that at /mcp."""
     if find_spec("mcp") is None:
         raise MissingExtra("an MCP server needs an extra: pip install 'everthread[mcp]'")
-    from everthread.mcp.server import mcp_server  # noqa: PLC0415 - an extra
+    from everthread.mcp.server import History, mcp_server  # noqa: PLC0415 - an extra
 
     folder = None if everywhere else str((project or Path.cwd()).resolve())
     if sys.stdin.isatty():
@@ -35,4 +36,5 @@ async def mcp(
     # The package closes the stream that it writes to; ours is still flushed at the end.
     with redirect_stdout(os.fdopen(os.dup(sys.stdout.fileno()), "w")):
         async with cli.open(create=True) as et:
-            await mcp_server(et, cli.owner, folder).run_stdio_async()
+            history = History(et, cli.owner, folder)
+            await mcp_server(lambda _: history).run_stdio_async()

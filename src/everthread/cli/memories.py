@@ -1,10 +1,10 @@
-"""What is remembered about a user: memories ls, add, forget, erase, search."""
+"""What is remembered about a user: memories ls, add, confirm, forget, erase, search."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,9 +13,12 @@ from everthread.cli.erase import print_report
 from everthread.cli.invocation import Invocation
 from everthread.cli.options import YesOption, confirm
 from everthread.cli.output import format_time
-from everthread.core.memories import Memory
-from everthread.core.nouns import EraseReport
-from everthread.recall.memories import MAX_PAGE
+from everthread.core.nouns import MAX_PAGE
+from everthread.core.trust import Trust
+
+if TYPE_CHECKING:
+    from everthread.core.memories import Memory
+    from everthread.core.nouns import EraseReport
 
 memories = typer.Typer(no_args_is_help=True, help="What is remembered about a user.")
 app.add_typer(memories, name="memories")
@@ -91,6 +94,19 @@ async def add_memory(
         cli.out.text(f"remembered as {made.id}{past}")
 
 
+@command(memories, "confirm")
+async def confirm_memory(
+    cli: Invocation, memory: Annotated[str, typer.Argument(metavar="MEMORY", help="The memory's id.")]
+) -> None:
+    """Confirm what an agent noted, in words that the user has not said, after reading files or tools."""
+    async with cli.open() as et:
+        confirmed = await et.memories.confirm(cli.owner, memory)
+    if cli.out.json:
+        cli.out.document(as_json(confirmed))
+    else:
+        cli.out.text(f"confirmed as {confirmed.id}")
+
+
 @command(memories, "forget")
 async def forget_memory(
     cli: Invocation,
@@ -146,7 +162,9 @@ def _show(cli: Invocation, found: Sequence[Memory]) -> None:
 
 def _state(memory: Memory) -> str:
     held = "" if memory.conversation_id is None else f"{memory.scope} {memory.conversation_id}"
-    return " ".join(filter(None, ["pinned" if memory.is_pinned else "", "" if memory.is_live else memory.state, held]))
+    doubt = "unconfirmed" if memory.trust is Trust.DATA else ""
+    pinned = "pinned" if memory.is_pinned else ""
+    return " ".join(filter(None, [pinned, doubt, "" if memory.is_live else memory.state, held]))
 
 
 def _from(memory: Memory) -> str:
@@ -168,6 +186,7 @@ def as_json(memory: Memory) -> dict[str, Any]:
         "subject": memory.subject,
         "source": None if source is None else {"conversation_id": source.conversation, "seq": source.seq or None},
         "origin": memory.origin,
+        "trust": memory.trust,
         "confidence": memory.confidence,
         "is_pinned": memory.is_pinned,
         "state": memory.state,

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from everthread.cli.errors import ExitCode
-from everthread.context.budget import Budget
 from everthread.core.errors import Invalid
 
 ConversationArgument = Annotated[
@@ -24,7 +23,6 @@ def branch_name(given: str | None) -> str | int | None:
     return int(given) if given is not None and given.isdecimal() else given
 
 
-ORDINARY = Budget()
 WindowOption = Annotated[int, typer.Option("--window", min=1, metavar="N", help="The model's context window.")]
 ReserveOption = Annotated[
     int | None,

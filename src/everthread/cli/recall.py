@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,9 +13,10 @@ from everthread.cli.options import ConversationArgument
 from everthread.cli.output import Styled, format_time, one_line, printable
 from everthread.core.errors import NotFound
 from everthread.core.turns import TurnQuery, TurnState
-from everthread.instance import Everthread
-from everthread.recall.policy import SCOPES, check_scope
-from everthread.recall.search import RecallHit
+
+if TYPE_CHECKING:
+    from everthread.instance import Everthread
+    from everthread.recall.search import RecallHit
 
 _PAGE = 200
 USAGE = ("input_tokens", "output_tokens", "total_tokens")
@@ -30,12 +31,14 @@ async def recall(
     max_tokens: Annotated[
         int, typer.Option(min=1, metavar="N", help="The maximum of all hits together, in tokens.")
     ] = 2000,
-    scope: Annotated[str | None, typer.Option(metavar="SCOPE", help=f"{' or '.join(SCOPES)}.")] = None,
+    scope: Annotated[str | None, typer.Option(metavar="SCOPE", help="conversation or owner.")] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show why each was found, with its score's parts.")
     ] = False,
 ) -> None:
     """Show what earlier messages would be recalled for a question, best first."""
+    from everthread.recall.policy import check_scope  # noqa: PLC0415 - startup
+
     text = " ".join(question)
     if not text.strip():
         raise typer.BadParameter("give a question, such as: what can she not eat?")

@@ -7,14 +7,13 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation, find_conversation
 from everthread.cli.options import (
-    ORDINARY,
     BranchOption,
     ConversationArgument,
     ReserveOption,
@@ -26,8 +25,10 @@ from everthread.context.budget import Budget, output_reserve_of
 from everthread.core.clock import system_clock
 from everthread.core.errors import Invalid
 from everthread.core.nouns import Ref
-from everthread.instance import Everthread
 from everthread.replay import Figures, Prices, Trial, fixed_window, full_history, read_transcript
+
+if TYPE_CHECKING:
+    from everthread.instance import Everthread
 
 PriceInput = Annotated[
     float | None, typer.Option("--price-in", min=0, metavar="X", help="Price of a million input tokens.")
@@ -41,6 +42,9 @@ PriceCached = Annotated[
 ]
 
 
+_USUAL_WINDOW = Budget().window
+
+
 @command(app)
 async def replay(
     cli: Invocation,
@@ -49,7 +53,7 @@ async def replay(
         Path,
         typer.Option("--policy", metavar="FILE", help="The settings to try, as TOML or JSON; others stay as they are."),
     ],
-    window: WindowOption = ORDINARY.window,
+    window: WindowOption = _USUAL_WINDOW,
     reserve: ReserveOption = None,
     price_in: PriceInput = None,
     price_out: PriceOutput = None,

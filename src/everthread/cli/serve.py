@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
 
+from everthread.cli import leave_quickly
 from everthread.cli.app import app, command
 from everthread.cli.errors import ExitCode, configure_logging, exit_code, print_error, report_crash
 from everthread.cli.invocation import Invocation, is_postgres
@@ -22,7 +24,6 @@ from everthread.core.access import ApiKey, new_key
 from everthread.core.clock import system_clock
 from everthread.core.errors import EverthreadError, Invalid, MissingExtra, ModelError
 from everthread.core.jobs import Pace
-from everthread.settings import seconds_to_go_on
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from everthread.http.server import OnListening
+    from everthread.http.v1.about import Demo
+    from everthread.instance import Everthread
 
 _HELLO = '{"message": "hello"}'
 key = typer.Typer(no_args_is_help=True, help="API keys of the service; each acts for one owner.")
@@ -76,23 +79,40 @@ def serve(
     if cli.settings.serve_workers > 1:
         _serve_with_workers(cli, serving, with_worker=not no_worker)
     else:
-        serving.run(_serve(cli, serving, lambda server: _print_address(cli, server.address), with_worker=not no_worker))
+        serving.run(_serve(cli, lambda server: _print_address(cli, server.address), with_worker=not no_worker))
 
 
 async def _serve(
     cli: Invocation,
-    serving: ModuleType,
     on_listening: OnListening,
     *,
     with_worker: bool,
     sockets: Sequence[socket] | None = None,
 ) -> None:
+    from everthread.settings import seconds_to_go_on  # noqa: PLC0415 - startup
+
     pace = Pace(stop_seconds=seconds_to_go_on(cli.settings.stop_seconds))
     async with cli.open(create=True, worker=pace if with_worker else False) as et:
         if with_worker:
             et.start_worker()
-        load_demo = import_module("everthread.demo.load").load
-        await serving.serve(et, cli.settings, on_listening, load_demo=load_demo, sockets=sockets)
+        await serve_http(cli, et, on_listening, sockets=sockets)
+
+
+async def serve_http(
+    cli: Invocation, et: Everthread, on_listening: OnListening, *, sockets: Sequence[socket] | None = None
+) -> None:
+    """The service with all that hangs on it, over an open database."""
+    serving = _import_server()
+    mcp = import_module("everthread.mcp.over_http").McpOverHttp(et) if find_spec("mcp") is not None else None
+    await serving.serve(et, cli.settings, on_listening, demo=_demo(), mcp=mcp, sockets=sockets)
+
+
+def _demo() -> Demo:
+    """Imported here: the demo runs the agent, which is an extra."""
+    demo: Demo = import_module("everthread.http.v1.about").Demo(
+        load=import_module("everthread.demo.load").load, replay=import_module("everthread.demo.replay").replay
+    )
+    return demo
 
 
 def _serve_with_workers(cli: Invocation, serving: ModuleType, *, with_worker: bool) -> None:
@@ -123,6 +143,7 @@ async def _prepare(cli: Invocation, serving: ModuleType) -> None:
 
 def _serve_as_worker(cli: Invocation, with_worker: bool, sockets: Sequence[socket], pipe: Connection) -> None:
     """All that one of several processes does."""
+    leave_quickly()
     configure_logging(cli.settings)
     serving = _import_server()
     report_listening = import_module("everthread.http.supervisor").report_listening
@@ -130,7 +151,6 @@ def _serve_as_worker(cli: Invocation, with_worker: bool, sockets: Sequence[socke
         serving.run(
             _serve(
                 cli,
-                serving,
                 lambda server: report_listening(pipe, server.stop),
                 with_worker=with_worker,
                 sockets=sockets,

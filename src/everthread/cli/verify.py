@@ -6,26 +6,30 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from everthread.cli.app import app, command
 from everthread.cli.errors import ExitCode
 from everthread.cli.invocation import Invocation
-from everthread.core.entries import Entry
+from everthread.cli.prove import KeyOption, read_key, signed
 from everthread.core.errors import Invalid
 from everthread.core.nouns import Head, Ref, VerifyReport
 from everthread.core.ports import Log, Store
-from everthread.history import verify as verifying
+from everthread.prove import Wrong, check_signature
+
+if TYPE_CHECKING:
+    from everthread.core.entries import Entry
 
 
 @command(app)
-async def heads(cli: Invocation) -> None:
+async def heads(cli: Invocation, key: KeyOption = None) -> None:
     """Print the head of every log, to be kept elsewhere: one JSON line each, for `verify --against`."""
+    pem = None if key is None else read_key(key)
     async with cli.open() as et:
         for head in await et.heads():
-            cli.out.document(asdict(head))
+            cli.out.document(asdict(head) if pem is None else signed(asdict(head), pem))
 
 
 @command(app)
@@ -36,6 +40,8 @@ async def verify(
     ] = None,
 ) -> None:
     """Recompute every hash and follow every chain. Exit code 5 if something is wrong."""
+    from everthread.history import verify as verifying  # noqa: PLC0415 - startup
+
     earlier = None if against is None else _read_heads(against)
     async with cli.open() as et:
         total = sum(info.entry_count for info in await et.store.maintenance.heads())
@@ -75,15 +81,18 @@ def _read_heads(file: Path) -> list[Head]:
     for number, line in enumerate(file.read_bytes().splitlines(), 1):
         try:
             heads.append(_head(json.loads(line)))
-        except (ValueError, TypeError) as problem:
+        except (ValueError, TypeError, Wrong) as problem:
             raise Invalid(f"{file}, line {number} is not a line of `everthread heads`: {problem}") from problem
     return heads
 
 
 def _head(fields: dict[str, Any]) -> Head:
+    if "signature" in fields:
+        check_signature(fields)
+        fields = {name: value for name, value in fields.items() if name in Head.__slots__}
     head = Head(**fields)
-    if not isinstance(head.count, int) or not all(
-        isinstance(text, str) for text in (head.owner, head.conversation_id, head.chain)
+    if not all(isinstance(number, int) for number in (head.count, head.changes)) or not all(
+        isinstance(text, str) for text in (head.owner, head.conversation_id, head.chain, head.changes_chain)
     ):
         raise TypeError("its fields have the wrong types")
     return head
@@ -99,8 +108,8 @@ class _ProgressLog:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._log, name)
 
-    async def scan(self, ref: Ref, *, after: int, limit: int) -> Sequence[Entry]:
-        page = await self._log.scan(ref, after=after, limit=limit)
+    async def scan(self, ref: Ref, *, after: int, limit: int, with_tokens: bool = True) -> Sequence[Entry]:
+        page = await self._log.scan(ref, after=after, limit=limit, with_tokens=with_tokens)
         self._step(len(page))
         return page
 

@@ -8,9 +8,11 @@ import shlex
 import shutil
 import signal
 import sys
+import webbrowser
 from collections import Counter
-from contextlib import aclosing
-from dataclasses import asdict
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from xml.sax.saxutils import escape
@@ -20,10 +22,13 @@ import typer
 from everthread.cli.app import app, command
 from everthread.cli.import_history import print_counts
 from everthread.cli.invocation import Invocation
-from everthread.core.errors import Conflict
+from everthread.cli.serve import serve_http
+from everthread.core.errors import Conflict, EverthreadError
 
 if TYPE_CHECKING:
+    from everthread.http.server import Server
     from everthread.imports.watch import FileChange, Watcher
+    from everthread.instance import Everthread
 
 _UNIT = """\
 [Unit]
@@ -55,23 +60,28 @@ _PLIST = """\
 async def watch(
     cli: Invocation,
     once: Annotated[bool, typer.Option("--once", help="Read what there is, and stop.")] = False,
+    page: Annotated[
+        bool, typer.Option("--page/--no-page", help="Also serve the page, and open it in the browser.")
+    ] = True,
+    port: Annotated[
+        int | None, typer.Option(metavar="N", min=0, max=65535, help="The page's port; 0 for any free one.")
+    ] = None,
     install: Annotated[
         bool, typer.Option("--install", help="Start with this machine: write a systemd user unit or a launchd agent.")
     ] = False,
 ) -> None:
-    """Keep the histories of Claude Code, Codex, Gemini CLI and opencode: find their sessions, and follow them."""
+    """Keep the histories of the coding agents on this machine: find their sessions, follow them, and show them."""
     from everthread.imports.watch import Watcher, agent_folders  # noqa: PLC0415 - startup
 
     if install:
         _install(cli)
         return
+    if port is not None:
+        cli = replace(cli, settings=cli.settings.model_copy(update={"port": port}))
     folders = agent_folders(Path.home(), os.environ)
-    async with cli.open(create=True, worker=not once) as et:
+    async with cli.open(create=True, worker=not once) as et, _page(cli, et, wanted=page and not once) as stopped:
         watcher = Watcher(et, cli.owner, folders)
         _print_found(cli, watcher, [(folder.agent, folder.path) for folder in folders])
-        stopped = asyncio.Event()
-        for one in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(one, stopped.set)
         with cli.out.progress("reading", len(watcher.files())) as step:
             async with aclosing(watcher.sweep()) as changes:
                 async for _ in changes:
@@ -81,7 +91,7 @@ async def watch(
         print_counts(cli, watcher.counts)
         if once:
             return
-        cli.out.note("following; stop with Ctrl-C. To browse: everthread serve. To find: everthread search WORDS")
+        cli.out.note("following; stop with Ctrl-C. To find something: everthread search WORDS")
         cli.out.flush()
         reported = watcher.counts.problem_count
         async with aclosing(watcher.follow(stopped)) as changes:
@@ -90,6 +100,44 @@ async def watch(
                 for problem in watcher.counts.problems[reported:]:
                     cli.out.note(f"not read: {problem}")
                 reported = watcher.counts.problem_count
+
+
+@asynccontextmanager
+async def _page(cli: Invocation, et: Everthread, *, wanted: bool) -> AsyncIterator[asyncio.Event]:
+    """Serve the page meanwhile, where that is wanted and possible. Yields what is set when it is time to stop."""
+    stopped = asyncio.Event()
+    if not wanted:
+        _stop_on_signals(stopped)
+        yield stopped
+        return
+    listening: asyncio.Future[Server] = asyncio.get_running_loop().create_future()
+    serving = asyncio.create_task(serve_http(cli, et, listening.set_result))
+    await asyncio.wait((serving, listening), return_when=asyncio.FIRST_COMPLETED)
+    if not listening.done():
+        problem = serving.exception()
+        if not isinstance(problem, EverthreadError):
+            await serving
+        cli.out.note(f"the page is not shown: {problem}")
+        _stop_on_signals(stopped)
+        yield stopped
+        return
+    server = listening.result()
+    serving.add_done_callback(lambda _: stopped.set())  # the server hears Ctrl-C, and this from it
+    cli.out.text(f"the page: {server.address}")
+    cli.out.flush()
+    if sys.stdout.isatty():
+        with suppress(webbrowser.Error):
+            webbrowser.open(server.address)
+    try:
+        yield stopped
+    finally:
+        server.stop()
+        await serving
+
+
+def _stop_on_signals(stopped: asyncio.Event) -> None:
+    for one in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(one, stopped.set)
 
 
 def _print_found(cli: Invocation, watcher: Watcher, folders: list[tuple[str, Path]]) -> None:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation, find_conversation
 from everthread.cli.output import one_line
-from everthread.context.read_view import SeenContext
-from everthread.conversation import Conversation
 from everthread.core.errors import Invalid, NotFound
-from everthread.core.nouns import Message
 from everthread.core.turns import Turn, TurnQuery
-from everthread.instance import Everthread
+
+if TYPE_CHECKING:
+    from everthread.context.read_view import SeenContext
+    from everthread.conversation import Conversation
+    from everthread.core.nouns import Message
+    from everthread.instance import Everthread
 
 _PAGE = 200
 _KEY = "everthread"

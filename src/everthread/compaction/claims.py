@@ -53,7 +53,7 @@ _TAG = re.compile(r"\[#(\d+)(?:(?:–|-|, )#(\d+))?(?:, \d{4}-\d\d-\d\d)?\]")
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 _CITES = re.compile(r"\[#\d[^\]\n]{0,200}\]")
 _CLAUSE = re.compile(
-    r"[;；。（）()]\s*|(?<!\d)[,，:：]\s*|[,，:：](?!\d)\s*|\s+[–—-]\s+|、(?=[^、，。]{4})"
+    r"[;；。（）()]\s*|(?<!\d)[,，:：]\s*|[,，:：](?!\d)\s*|(?<!\s)\s++[–—-]\s+|、(?=[^、，。]{4})"
     r"|\b(?:but|while|whereas|although|though|because|so that)\b"
     r"|\band (?=[A-Z]|(?:is|are|was|were|will|has|have|does|do|takes|can|must|should)\b)"
     r"|但是?|不过|而且?(?=[^且])|因为|所以|因此"
@@ -61,7 +61,7 @@ _CLAUSE = re.compile(
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _LATIN = re.compile(r"[A-Za-z][A-Za-zÀ-ÿ'’-]*")
 _DIGITS = re.compile(r"\d+(?:\.\d+)?")
-_MIXED = re.compile(r"(?=[\w.-]*\d)(?=[\w.-]*[A-Za-z])[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*")
+_WORD_OR_CODE = re.compile(r"[A-Za-z0-9]++(?:[-_.][A-Za-z0-9]++)*+")
 _WITH_UNIT = re.compile(r"(\d+(?:\.\d+)?)([A-Za-zµ]{1,4})")
 _NUMBER_WORDS = {
     word: value
@@ -76,7 +76,9 @@ _COMPOUND = re.compile(
 _COUNT_WORD = re.compile(rf"\b({'|'.join(_NUMBER_WORDS)})\b(?:\s+([a-z]+))?")
 _COUNTED = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s?([a-z]+)")
 _HAN_NUMBER = re.compile(r"[零〇一二两三四五六七八九十百千万亿]+")
-_HAN_COUNT = re.compile(r"([零〇一二两三四五六七八九十百千万亿]+|\d+(?:\.\d+)?)\s?([\u4e00-\u9fff])")
+_HAN_COUNT = re.compile(r"([零〇一二两三四五六七八九十百千万亿]+|(?<!\d)\d++(?:\.\d++)?+)\s?([\u4e00-\u9fff])")
+_SCALE = re.compile(r"\s?(万|亿|千|k\b|million|billion)")
+_UNIT = re.compile(r"\s?([A-Za-z]+|[\u4e00-\u9fff])")
 _ANY_UNIT = frozenset(
     "个次年月日号点天分两位名人晚 to and of on in at for the a is are per with from until by or".split()
 ) | set("个次年月日号点天分两位名人晚")
@@ -152,6 +154,8 @@ _OPENING_NAME = re.compile(
     r"|would|says|said|thinks|thought|wants|needs|likes|loves|hates|offered|told|asked|does|did|gave|takes|pays|sings|writes|drives"
     r"|waters|updated|raised|uses|works|lives|plays|sent|made|built|wrote|found|prefers|owns|runs)\b)"
 )
+_SAID_BY_USER = re.compile(r"(?:user|human)\b[^:\n]{0,64}:|用户[^:：\n]{0,32}[:：]", re.IGNORECASE)
+"""How a line names the user as the one who said it."""
 _USER = re.compile(r"^(?:the )?user\b(?!['’]s)|^用户(?!的)", re.IGNORECASE)
 # A Chinese name or topic opens a clause or follows one of these; its first two characters hold none of the others.
 _HAN_OPENS = re.compile(r"(?:^|(?<=[，。；：、！？,;:\s和与跟由给让请是替在看找晚约（(]))([\u4e00-\u9fff]{2})")
@@ -357,6 +361,11 @@ class _Sources:
         wide = {near for at in inside for near in range(at - _NEAR_MESSAGES, at + _NEAR_MESSAGES + 1)}
         return [at for at in sorted(wide) if 0 <= at < len(self.seqs)]
 
+    def has_user_in(self, cited: Iterable[tuple[int, int]]) -> bool:
+        """Whether a person said one of the messages that are cited."""
+        users = [seq for seq, role in zip(self.seqs, self.roles, strict=True) if role in ("user", "human")]
+        return any(first <= seq <= last for first, last in cited for seq in users)
+
     @cached_property
     def latin_names(self) -> frozenset[str]:
         """Words that are always written with a capital, in the messages and in the summary or inside a sentence."""
@@ -462,6 +471,8 @@ def _problem(sentence: str, line: str, said: _Sources) -> StruckSentence | None:
             shown = f"#{first}" if first == last else f"#{first}–#{last}"
             return StruckSentence(text=sentence, reason="citation", detail=f"{shown} is not among the messages")
     bare = _CITES.sub(" ", sentence).strip().lstrip("-*• ").strip()
+    if cited and _SAID_BY_USER.match(bare) and not said.has_user_in(cited):
+        return StruckSentence(text=sentence, reason="citation", detail=f"#{cited[0][0]} is not the user's")
     near = said.near(sentence if _CITES.search(sentence) else line)
     found = _unsaid(bare, [said.said[at] for at in near], said) or _contradiction(bare, near, said)
     return None if found is None else StruckSentence(text=sentence, reason=found[0], detail=found[1])
@@ -501,8 +512,24 @@ def _unsaid_fact(fact: Fact, near: Sequence[_Said], said: _Sources) -> StruckRea
 
 def _unsaid_word(rest: str, near: Sequence[_Said]) -> tuple[StruckReason, str] | None:
     """A code of letters and digits."""
-    found = (match[0] for match in _MIXED.finditer(rest) if not _WITH_UNIT.fullmatch(match[0]))
+    found = (word for word in _WORD_OR_CODE.findall(rest) if _is_code(word) and not _WITH_UNIT.fullmatch(word))
     return next((("id", code) for code in found if not _stands(code, near)), None)
+
+
+def _is_code(word: str) -> bool:
+    return any(one.isdigit() for one in word) and any(one.isalpha() for one in word)
+
+
+def _without_codes(text: str) -> str:
+    """The text with a blank for each code, and a number parted from the unit that is written with it."""
+
+    def replaced(match: re.Match[str]) -> str:
+        if not _is_code(match[0]):
+            return match[0]
+        measure = _WITH_UNIT.fullmatch(match[0])
+        return f" {measure[1]} {measure[2]} " if measure else " "
+
+    return _WORD_OR_CODE.sub(replaced, text)
 
 
 def _unsaid_number(rest: str, near: Sequence[_Said]) -> tuple[StruckReason, str] | None:
@@ -511,15 +538,13 @@ def _unsaid_number(rest: str, near: Sequence[_Said]) -> tuple[StruckReason, str]
     for one in near:
         for noun, numbers in one.counts.items():
             counted.setdefault(noun, set()).update(numbers)
-    flat = _flat(rest)
-    blanked = _MIXED.sub(lambda m: f" {found[1]} {found[2]} " if (found := _WITH_UNIT.fullmatch(m[0])) else " ", flat)
-    blanked = re.sub(r"(\d)(?:st|nd|rd|th)\b", r"\1", blanked)
+    blanked = re.sub(r"(\d)(?:st|nd|rd|th)\b", r"\1", _without_codes(_flat(rest)))
     for match in _DIGITS.finditer(blanked):
-        scaled = re.match(r"\s?(万|亿|千|k\b|million|billion)", blanked[match.end() :])
+        scaled = _SCALE.match(blanked, match.end())
         value = number(match[0], scaled[1] if scaled else "")
         if value not in values:
             return "number", match[0]
-        unit = re.match(r"\s?([A-Za-z]+|[\u4e00-\u9fff])", blanked[match.end() :])
+        unit = _UNIT.match(blanked, match.end())
         noun = stem(unit[1].lower()) if unit else ""
         if noun in counted and value not in counted[noun] and noun not in _ANY_UNIT and _is_of_another(value, near):
             return "number", match[0]

@@ -15,10 +15,10 @@ from typing import Any, Final
 from everthread.compaction.fact_ranking import facts_of_sources, rank_facts, split_kept
 from everthread.compaction.intents import KeepCompaction
 from everthread.compaction.plan import MIN_STRETCH_TOKENS, messages_to_summarise, next_stretch, sent_tokens, span_hash
-from everthread.compaction.policy import AUTOMATIC, CompactionPolicy, Trigger
+from everthread.compaction.policy import AUTOMATIC, CompactionPolicy, Trigger, summary_tokens
 from everthread.compaction.sources import ChildSummary, Redact, sources_from
 from everthread.compaction.summarise import CheckedSummary, Summariser, SummaryFailure, condense_summaries, summarise
-from everthread.compaction.summary_chain import choose_to_condense, choose_to_make_room, gap_end
+from everthread.compaction.summary_chain import choose_to_condense, gap_end
 from everthread.context.ingredients import LogMessage
 from everthread.context.read_view import View, to_log_message
 from everthread.core.background import run_in_background
@@ -32,6 +32,8 @@ from everthread.core.ports import PathQuery, Store, ViewInputs
 
 NOTHING_OLD: Final = "nothing is old enough to be summarised"
 _MOST_ORIGINALS = 10_000
+_LOOK_AHEAD = 64
+"""Messages read beyond what one summary may stand for, so that it can end where a turn does."""
 _KEPT_AT_HARD_MARK = 2
 """Messages left alone when room must be made: the question and what is being done about it."""
 
@@ -122,8 +124,8 @@ class Compactor:
     clock: Clock
     model: Summariser | None = None
     redact: Redact = str
-    room_tokens: int | None = None
-    """What all summaries together should count to at most: above it they are condensed before their levels are full."""
+    keep_from: int | None = None
+    """The seq of the oldest message that is left as it is; without one, as many are as `keep_recent` says."""
     at_hard_mark: bool = False
     """Whether room must be made: then all but the newest messages may be summarised."""
 
@@ -135,7 +137,8 @@ class Compactor:
             outcome = replace(outcome, model_asked=self.model is not None)
             if outcome.error is None:
                 break
-        parent = await self._condense(ref, view, trigger)
+        by_model = not self.at_hard_mark and not outcome.model_failed
+        parent = await self._condense(ref, view, trigger, self.model if by_model else None)
         if outcome.compacted or parent is None:
             return outcome
         return replace(_completed(parent, outcome.failures), model_asked=outcome.model_asked)
@@ -147,7 +150,8 @@ class Compactor:
             leaf = self._leaf(view, stretch, trigger)
             if leaf.tokens_before <= MIN_STRETCH_TOKENS:
                 break
-            leaf = replace(leaf, tokens_after=min(leaf.tokens_before, view.policy.summary_max_tokens))
+            most = summary_tokens(view.policy, leaf.tokens_before)
+            leaf = replace(leaf, tokens_after=min(leaf.tokens_before, most))
             planned.append(
                 PlannedSummary(
                     first_seq=leaf.first_seq,
@@ -182,18 +186,22 @@ class Compactor:
     async def _stretch(self, ref: Ref, view: View, resumes: int | None) -> list[LogMessage]:
         """From where the summaries end: to where they resume, or as far as one summary may reach."""
         policy = view.policy
+        left_alone = 0 if resumes is not None else _KEPT_AT_HARD_MARK if self.at_hard_mark else policy.keep_recent
+        before = None if resumes is None else resumes + 1
+        if resumes is None and self.keep_from is not None and not self.at_hard_mark:
+            left_alone, before = 1, self.keep_from + 1
         query = PathQuery(
             branch=view.leaf_seq,
             after=view.covered_until,
-            before=None if resumes is None else resumes + 1,
-            limit=policy.leaf_max_messages + 2 * policy.max_message_history,
+            before=before,
+            limit=policy.leaf_max_messages + left_alone + _LOOK_AHEAD,
         )
         found = await self.store.log.path(ref, query)
-        left_alone = 0 if resumes is not None else _KEPT_AT_HARD_MARK if self.at_hard_mark else None
 
         def stretch() -> list[LogMessage]:
             read = [to_log_message(place, newest) for place, newest in found]
-            return next_stretch(read, policy, keep_recent=left_alone, opens=not view.summaries)
+            turns = resumes is None and not self.at_hard_mark
+            return next_stretch(read, policy, keep_recent=left_alone, opens=not view.summaries, at_a_turn=turns)
 
         return await run_in_background(stretch)
 
@@ -265,13 +273,13 @@ class Compactor:
         intent = KeepCompaction(compaction=new, path=read.segments, read_at=read.entry_count, entries=entries)
         return await self.store.log.write(ref, intent)
 
-    async def _condense(self, ref: Ref, view: View, trigger: Trigger) -> Compaction | None:
-        """One level up, where a level has more summaries than its fan-in or there is no room for them; as often as
-        it takes. Gives the newest that was made."""
+    async def _condense(self, ref: Ref, view: View, trigger: Trigger, model: Summariser | None) -> Compaction | None:
+        """One level up, where a level has more summaries than its fan-in; as often as it takes. Gives the newest that
+        was made."""
         newest: Compaction | None = None
         while True:
             inputs = await self.store.views.inputs(ref, view.leaf_seq)
-            parent = await run_in_background(self._make_parent, inputs.summaries, view.policy, trigger)
+            parent = await self._make_parent(inputs.summaries, view.policy, trigger, model)
             if parent is None:
                 return newest
             if trigger in AUTOMATIC:  # what a person has undone stays so
@@ -286,28 +294,23 @@ class Compactor:
             if not is_new:
                 return newest
 
-    async def _is_asked_back(self, ref: Ref, parent: Compaction) -> bool:
-        over = CompactionQuery(over=(parent.after_seq, parent.last_seq))
-        known = await self.store.views.compactions(ref, over)
-        return any(one.undone_at is not None and one.span_hash == parent.span_hash for one in known)
-
-    def _make_parent(
-        self, summaries: Sequence[Compaction], policy: CompactionPolicy, trigger: Trigger
+    async def _make_parent(
+        self, summaries: Sequence[Compaction], policy: CompactionPolicy, trigger: Trigger, model: Summariser | None
     ) -> Compaction | None:
         oldest = choose_to_condense(summaries, policy.fan_in)
-        if not oldest and self.room_tokens is not None:
-            oldest = choose_to_make_room(summaries, max(self.room_tokens, policy.summary_max_tokens))
         if not oldest:
             return None
         began = time.monotonic()
         leaves = [ChildSummary(first_seq=one.first_seq, last_seq=one.last_seq, text=one.summary) for one in oldest]
-        made = condense_summaries(leaves, policy)
+        made = await condense_summaries(leaves, policy, model=model)
         if made is None:
             return None
         return _parent_of(
             oldest,
             summary=made.text,
             strategy=made.strategy,
+            model=made.model,
+            struck=made.struck,
             trigger=trigger,
             tokens_after=made.tokens,
             # Of the originals: what the children lost is lost here too.
@@ -323,8 +326,9 @@ def simulate_condensing(summaries: Sequence[Compaction], policy: CompactionPolic
     standing = list(summaries)
     while oldest := choose_to_condense(standing, policy.fan_in):
         at = standing.index(oldest[0])
-        tokens = min(policy.summary_max_tokens, sum(one.tokens_after for one in oldest))
-        standing[at : at + len(oldest)] = [_parent_of(oldest, summary="", tokens_after=tokens)]
+        below = sum(one.tokens_after for one in oldest)
+        tokens = min(summary_tokens(policy, below), below)
+        standing[at : at + len(oldest)] = [_parent_of(oldest, summary="", model=None, struck=(), tokens_after=tokens)]
     return standing
 
 
@@ -338,8 +342,6 @@ def _parent_of(oldest: Sequence[Compaction], **written: Any) -> Compaction:
         branch=oldest[-1].branch,
         span_hash=sha256(" ".join(one.span_hash for one in oldest).encode()).hexdigest(),
         children=tuple(one.id for one in oldest),
-        model=None,
-        struck=(),
         original_count=len(oldest),
         new_count=1,
         tokens_before=sum(one.tokens_after for one in oldest),

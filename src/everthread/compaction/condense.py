@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from itertools import accumulate
 
 from everthread.compaction.fact_ranking import fact_weight, rank_facts, split_kept
 from everthread.compaction.selection import ESTIMATE_SLACK, CandidateLine, select_candidates
@@ -26,6 +28,9 @@ from everthread.compaction.summary_format import (
     parse_summary,
 )
 from everthread.compaction.superseded import mark_superseded
+from everthread.context.ingredients import QuotedSummary
+from everthread.context.tokens import count_tokens
+from everthread.core.compactions import Compaction
 from everthread.text.facts import Fact, find_facts
 from everthread.text.language import language_of_text, readable
 from everthread.text.normal_forms import normalise
@@ -43,10 +48,11 @@ _SECTION_WEIGHTS: dict[Section, float] = {
     "mentioned": 0.0,
 }
 _NOT_A_USER = ("assistant: ", "助手：", "system: ", "系统：", "ai: ")
+_LEAST_TOKENS = 50
 _USER_FACT_VALUE, _OTHER_FACT_VALUE = 0.5, 0.2
 
 
-def condense(summaries: Sequence[ChildSummary], *, max_tokens: int, count_tokens: TokenCounter) -> str:
+def condense(summaries: Sequence[ChildSummary], *, max_tokens: int, count_tokens: TokenCounter = count_tokens) -> str:
     """One summary of several that follow each other, within the limit; not empty unless they all are."""
     children = [
         ChildSummary(first_seq=child.first_seq, last_seq=child.last_seq, text=readable(child.text))
@@ -70,6 +76,43 @@ def condense(summaries: Sequence[ChildSummary], *, max_tokens: int, count_tokens
     listed = mention_list(split_kept(prose, ranked)[1], language, int(max_tokens * FACTS_SHARE), count_tokens)
     whole = join_within(prose, listed, max_tokens, count_tokens)
     return whole or cut_to_fit(format_line(lines[0][0]), max_tokens, count_tokens)
+
+
+WHOLE_SHARE = 0.5
+"""Of the room: what the newest summaries take whole where not all fit."""
+_FRAME_TOKENS = 16
+"""What the tags around a summary count to, or a little more."""
+
+
+@lru_cache(maxsize=256)
+def summaries_within(told: tuple[Compaction, ...], room: int | None) -> tuple[QuotedSummary, ...]:
+    """Summaries as a request quotes them. Where they are over the room, the newest stay whole in half of it and all
+    before them are shortened into one text: what was decided and told by the user first. Stores clear what is
+    remembered here when they erase."""
+    sizes = [one.tokens_after + _FRAME_TOKENS for one in told]
+    if room is None or sum(sizes) <= room:
+        return tuple(map(_whole, told))
+    from_newest = list(accumulate(reversed(sizes)))
+    whole = sum(used <= WHOLE_SHARE * room for used in from_newest)
+    left = room - (from_newest[whole - 1] if whole else 0) - _FRAME_TOKENS
+    older = told[: len(told) - whole]
+    children = [ChildSummary(first_seq=one.first_seq, last_seq=one.last_seq, text=one.summary) for one in older]
+    text = condense(children, max_tokens=max(_LEAST_TOKENS, left), count_tokens=count_tokens)
+    shortened = QuotedSummary(
+        id=older[-1].id,
+        first_seq=older[0].first_seq,
+        last_seq=older[-1].last_seq,
+        text=text,
+        tokens=count_tokens(text),
+        earlier_ids=tuple(one.id for one in older[:-1]),
+    )
+    return (shortened, *map(_whole, told[len(older) :]))
+
+
+def _whole(told: Compaction) -> QuotedSummary:
+    return QuotedSummary(
+        id=told.id, first_seq=told.first_seq, last_seq=told.last_seq, text=told.summary, tokens=told.tokens_after
+    )
 
 
 def lines_of(child: ChildSummary) -> Iterator[SummaryLine]:

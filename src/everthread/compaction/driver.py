@@ -18,7 +18,7 @@ from everthread.compaction.compactor import (
     tokens_of_messages,
     with_final_counts,
 )
-from everthread.compaction.due import DueCompaction, compaction_check_at, due_trigger
+from everthread.compaction.due import DueCompaction, compaction_check_at, due_trigger, is_worth_more, kept_from
 from everthread.compaction.mend import mend_summaries
 from everthread.compaction.policy import AUTOMATIC, CompactionPolicy, Trigger
 from everthread.compaction.sources import Redact
@@ -39,8 +39,6 @@ _MOST_IN_A_TURN: Final = 4
 """How often one request may compact; what is left over the limit is then shown in part, and the next turn goes on."""
 _FIRST_CONTEXT_SECONDS: Final = 0.25
 """How long the first context of a long history may summarise; a summary that was begun is still written."""
-_SUMMARIES_SHARE: Final = 4
-"""What part of the limit all summaries together should take at most; above it they are condensed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +54,16 @@ class CompactionDriver:
     breaker: CircuitBreaker
     summariser_for: Callable[[CompactionPolicy], Summariser | None]
 
-    async def view(self, ref: Ref, branch: BranchName, overrides: Mapping[str, Any] | None) -> View:
+    async def view(
+        self,
+        ref: Ref,
+        branch: BranchName,
+        overrides: Mapping[str, Any] | None,
+        budget: Budget | None = None,
+        system: str | None = None,
+    ) -> View:
         """The path as a model sees it now, under the settings of server, conversation and request."""
-        return await read_view.read_view(self.store, ref, branch, self.policy, overrides)
+        return await read_view.read_view(self.store, ref, branch, self.policy, overrides, budget=budget, system=system)
 
     async def compact(
         self,
@@ -72,17 +77,15 @@ class CompactionDriver:
         on_each: Callable[[CompactionOutcome], None] = lambda _: None,
     ) -> CompactionOutcome:
         """Summarise all messages outside of what is kept recent, because somebody asked for it."""
-        known = Budget() if budget is None and trigger == "hard_limit" else budget
-        limit = None if known is None else known.limit
         view = await self.view(ref, branch, overrides)
         if dry_run:
-            return await self._compactor(trigger, limit, None).plan(ref, view, trigger)
+            return await self._compactor(trigger, None, None).plan(ref, view, trigger)
         attempt = events.CompactionAttempt(ref=ref, view=view, trigger=trigger, budget=budget)
 
         async def why(_: View) -> Trigger:
             return trigger
 
-        work = self._compact_while(why, ref, view, branch, overrides, limit, on_each)
+        work = self._compact_while(why, ref, view, branch, overrides, on_each=on_each)
         return await events.report_compaction(self.listener, attempt, work)
 
     async def mend(self, ref: Ref) -> None:
@@ -97,17 +100,19 @@ class CompactionDriver:
             made = read_view.render(view, found.budget)
             return due_trigger(view, made, found.budget, system_tokens=found.system_tokens)
 
-        view = await self.view(ref, found.branch, found.compaction)
+        view = await self.view(ref, found.branch, found.compaction, found.known_budget)
         outcome = CompactionOutcome(compacted=False, reason="no mark is passed")
         trigger = await run_in_background(due, view)
         if trigger is not None:
-            first = view
+            first, keep_from = view, kept_from(view, found.budget)
 
             async def why(view: View) -> Trigger | None:
-                return trigger if view is first else await run_in_background(due, view)
+                if view is first or is_worth_more(view, keep_from):
+                    return trigger
+                return await run_in_background(due, view)
 
             attempt = events.CompactionAttempt(ref=ref, view=view, trigger=trigger, budget=found.known_budget)
-            work = self._compact_while(why, ref, view, found.branch, found.compaction, found.budget.limit)
+            work = self._compact_while(why, ref, view, found.branch, found.compaction, keep_from)
             outcome = await events.report_compaction(self.listener, attempt, work)
         if is_ahead:
             view = await self.view(ref, found.branch, found.compaction)
@@ -122,13 +127,14 @@ class CompactionDriver:
         overrides: Mapping[str, Any] | None,
         budget: Budget,
         render: Callable[[View], Context],
+        system: str | None = None,
     ) -> tuple[Context, int]:
         """The request of a view that is over the hard mark, after its oldest part was summarised here and now; and how
         many messages are left to summarise where one turn may not take the time for all."""
         first, made, may_ask, left = view, render(view), True, 0
         self.listener.on_event(events.truncation_begun(ref, view, made))
         if view.passed_over is not None:
-            view = await self.catch_up_briefly(ref, view, branch, overrides, budget, "hard_limit")
+            view = await self.catch_up_briefly(ref, view, branch, overrides, budget, "hard_limit", system)
             made = render(view)
         if view.passed_over is not None:  # still: summaries of what is not shown make no room
             self.listener.on_event(events.truncation_done(ref, first, made))
@@ -139,12 +145,12 @@ class CompactionDriver:
             attempt = events.CompactionAttempt(
                 ref=ref, view=view, trigger="hard_limit", budget=budget, used_tokens=made.wanted_tokens
             )
-            work = self._compact_once(ref, view, "hard_limit", budget.limit, may_ask=may_ask)
+            work = self._compact_once(ref, view, "hard_limit", None, may_ask=may_ask)
             outcome = await events.report_compaction(self.listener, attempt, work)
             if not outcome.compacted:
                 break
             may_ask = may_ask and not outcome.model_failed  # a model that hangs costs the turn its time limit once
-            view = await self.view(ref, branch, overrides)
+            view = await self.view(ref, branch, overrides, budget, system)
             made = render(view)
         else:
             left = view.uncovered if due_trigger(view, made, budget) == "hard_limit" else 0
@@ -159,6 +165,7 @@ class CompactionDriver:
         overrides: Mapping[str, Any] | None,
         budget: Budget,
         due: Trigger,
+        system: str | None = None,
     ) -> View:
         """The view of a history that nobody asked for before, or not for long, after as much of it was summarised as
         can be in a short time; the rest is left to the background. Nothing is, where a model writes summaries: it takes
@@ -170,12 +177,12 @@ class CompactionDriver:
 
         async def why(view: View) -> Trigger | None:
             is_over = time.monotonic() >= until or next(left, None) is None
-            return None if is_over or view.uncovered <= view.policy.message_mark else due
+            return None if is_over else due
 
         attempt = events.CompactionAttempt(ref=ref, view=view, trigger=due, budget=budget)
-        work = self._compact_while(why, ref, view, branch, overrides, budget.limit)
+        work = self._compact_while(why, ref, view, branch, overrides, kept_from(view, budget))
         await events.report_compaction(self.listener, attempt, work)
-        return await self.view(ref, branch, overrides)
+        return await self.view(ref, branch, overrides, budget, system)
 
     async def _compact_while(
         self,
@@ -184,14 +191,14 @@ class CompactionDriver:
         view: View,
         branch: BranchName,
         overrides: Mapping[str, Any] | None,
-        limit: int | None,
+        keep_from: int | None = None,
         on_each: Callable[[CompactionOutcome], None] = lambda _: None,
     ) -> CompactionOutcome:
         """One after the other, as long as there is a reason. Where one that happened by itself came first, the rest is
         done on top of it."""
         total, first, tokens = CompactionOutcome(compacted=False), view, 0
         while (trigger := await why(view)) is not None:
-            latest = await self._compact_once(ref, view, trigger, limit)
+            latest = await self._compact_once(ref, view, trigger, keep_from)
             if latest.compacted:
                 on_each(latest)
                 tokens += tokens_of_messages(latest)
@@ -209,20 +216,20 @@ class CompactionDriver:
         return with_final_counts(total, first, view, tokens) if total.compacted else total
 
     async def _compact_once(
-        self, ref: Ref, view: View, trigger: Trigger, limit: int | None, *, may_ask: bool = True
+        self, ref: Ref, view: View, trigger: Trigger, keep_from: int | None, *, may_ask: bool = True
     ) -> CompactionOutcome:
         model = self.summariser_for(view.policy) if may_ask else None
-        outcome = await self._compactor(trigger, limit, model).compact(ref, view, trigger)
+        outcome = await self._compactor(trigger, keep_from, model).compact(ref, view, trigger)
         if outcome.model_asked:
             self.breaker.note(view.policy, failed=outcome.model_failed)
         return outcome
 
-    def _compactor(self, trigger: Trigger, limit: int | None, model: Summariser | None) -> Compactor:
+    def _compactor(self, trigger: Trigger, keep_from: int | None, model: Summariser | None) -> Compactor:
         return Compactor(
             store=self.store,
             clock=self.clock,
             model=model,
             redact=self.redact,
-            room_tokens=None if limit is None else limit // _SUMMARIES_SHARE,
+            keep_from=keep_from,
             at_hard_mark=trigger == "hard_limit",
         )

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from everthread.compaction.policy import CompactionPolicy, Trigger, window_bounds
+from everthread.compaction.plan import first_kept
+from everthread.compaction.policy import ORDINARY_SUMMARY_TOKENS, CompactionPolicy, Trigger, window_bounds
 from everthread.context.assemble import Context
 from everthread.context.budget import Budget
 from everthread.context.message_format import is_user_turn
@@ -56,6 +57,8 @@ class Load:
     """What the next request would count to, before anything is left out of it."""
     uncovered: int
     """Messages that no summary stands for."""
+    compactable: bool = True
+    """Whether any of them is older than those that a compaction leaves."""
     freed_little: bool = False
     """Whether the last compaction freed less than it should and no user turn has come since."""
     was_undone: bool = False
@@ -66,21 +69,45 @@ def decide_trigger(policy: CompactionPolicy, budget: Budget, load: Load) -> Trig
     """Whether a compaction is due, and why. The hard mark is due whatever is switched off."""
     if load.used_tokens > budget.limit:
         return "hard_limit"
-    if not policy.enabled or load.freed_little or load.was_undone or load.uncovered <= policy.keep_recent:
+    if not policy.enabled or load.freed_little or load.was_undone or not load.compactable:
         return None
     if load.used_tokens >= policy.threshold * budget.limit:
         return "threshold"
-    return "messages" if load.uncovered > policy.message_mark else None
+    return "messages" if load.uncovered > message_mark(policy, budget) else None
 
 
-def measure_load(view: View, context: Context) -> Load:
+def message_mark(policy: CompactionPolicy, budget: Budget) -> int:
+    """How many messages may be in no summary, for who knows the model and who does not."""
+    return policy.ahead_mark if budget == UNLIMITED else policy.message_mark
+
+
+def measure_load(view: View, context: Context, budget: Budget) -> Load:
     """What is known when the question is whether a compaction is due."""
     return Load(
         used_tokens=context.wanted_tokens,
         uncovered=view.uncovered,
+        compactable=view.passed_over is not None or kept_from(view, budget) is not None,
         freed_little=_freed_little(view, context.wanted_tokens),
         was_undone=view.inputs.was_undone,
     )
+
+
+def kept_from(view: View, budget: Budget) -> int | None:
+    """The seq of the oldest message that a compaction made for this budget leaves; None when there is none older."""
+    recent = [one for one in view.window if one.seq > view.covered_until]
+    if budget == UNLIMITED:
+        kept = view.policy.keep_recent
+        return recent[-kept].seq if len(recent) > kept else None
+    first = first_kept(recent, view.policy, budget.limit)
+    return recent[0].seq if first is None and recent and view.passed_over is not None else first
+
+
+def is_worth_more(view: View, keep_from: int | None) -> bool:
+    """Whether what is left before the messages that stay is worth a summary of its own."""
+    if view.passed_over is not None or keep_from is None:
+        return view.passed_over is not None
+    left = (one.tokens for one in view.window if view.covered_until < one.seq < keep_from)
+    return sum(left) > ORDINARY_SUMMARY_TOKENS
 
 
 def _freed_little(view: View, used_tokens: int) -> bool:
@@ -95,13 +122,13 @@ def _freed_little(view: View, used_tokens: int) -> bool:
 
 def due_trigger(view: View, context: Context, budget: Budget, *, system_tokens: int = 0) -> Trigger | None:
     """Whether a compaction is due for this view, and why; `system_tokens` where the system prompt is not in it."""
-    load = measure_load(view, context)
+    load = measure_load(view, context, budget)
     return decide_trigger(view.policy, budget, replace(load, used_tokens=load.used_tokens + system_tokens))
 
 
 def compaction_check_at(view: View) -> int:
     """How many messages the path must have before it is worth checking again whether a compaction is due."""
     covered = view.inputs.leaf_depth - view.uncovered
-    if view.uncovered <= view.policy.message_mark:
-        return covered + view.policy.message_mark + 1
+    if view.uncovered <= view.policy.ahead_mark:
+        return covered + view.policy.ahead_mark + 1
     return view.inputs.leaf_depth + window_bounds(view.policy).step  # something holds it back: not at every message

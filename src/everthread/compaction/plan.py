@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import sha256
+from itertools import accumulate
 
-from everthread.compaction.policy import CompactionPolicy, window_bounds
+from everthread.compaction.policy import MOST_MESSAGES, ORDINARY_SUMMARY_TOKENS, CompactionPolicy, window_bounds
 from everthread.context.ingredients import LogMessage
 from everthread.context.message_format import blocks_of, count_leading_system, is_user_turn
 from everthread.context.tokens import message_tokens
@@ -16,21 +18,54 @@ MIN_STRETCH_TOKENS = 100
 """Of less hardly any summary is shorter, with the numbers of its messages in it."""
 
 
+MOST_RECENT_SHARE = 0.25
+"""Of the budget: with `keep_recent` messages that take more, a compaction would be due again a turn later."""
+_LEAST_KEPT = 2
+"""The question and what is being done about it."""
+
+
+def first_kept(recent: Sequence[LogMessage], policy: CompactionPolicy, limit: int) -> int | None:
+    """The seq of the oldest message that an automatic compaction leaves as it is; None when it leaves all of them.
+
+    `recent` are the newest messages, as far as they are known, and `limit` is the most tokens that a request may have.
+    Where tokens bound the window, its share of them stays, else `keep_recent` messages; these also, where they are
+    more, unless they take so much that little room is left for what was before them.
+    """
+    sizes = [sent_tokens(stored) for stored in reversed(recent)]
+    by_count = min(policy.keep_recent, len(sizes))
+    by_tokens = sum(used <= policy.recent_share * limit for used in accumulate(sizes))
+    kept = by_count
+    if sum(sizes[:by_count]) > MOST_RECENT_SHARE * limit:
+        kept = min(by_tokens, by_count)
+    elif policy.max_message_history is None:
+        kept = max(by_count, min(by_tokens, MOST_MESSAGES // 2))
+    kept = max(kept, _LEAST_KEPT)
+    return None if kept >= len(recent) else recent[-kept].seq
+
+
 def next_stretch(
-    uncovered: Sequence[LogMessage], policy: CompactionPolicy, *, keep_recent: int | None = None, opens: bool = False
+    uncovered: Sequence[LogMessage],
+    policy: CompactionPolicy,
+    *,
+    keep_recent: int | None = None,
+    opens: bool = False,
+    at_a_turn: bool = True,
 ) -> list[LogMessage]:
     """The messages of the next compaction, oldest first; none when nothing is old enough.
 
     `uncovered` begins where the summaries end. The stretch ends between units, before a user's turn if one is near,
-    and holds no more tokens than one summary can stand for. `keep_recent` below the policy's (0: all may go) is for
-    when room must be made. `opens` says that the path begins here: the system messages it begins with are covered
-    with what follows them, since a summary of them alone would say nothing.
+    and holds no more tokens than one summary can stand for. `keep_recent` says how many of the newest stay (else the
+    policy does); without `at_a_turn`, for when room must be made, it ends as late as it may. `opens` says that the path
+    begins here: the system messages it begins with are covered with what follows them, since a summary of them alone
+    would say nothing.
     """
     messages = [stored.payload for stored in uncovered]
     bounds = window_bounds(policy)
-    end = coverage_end(messages, bounds=bounds)
-    if keep_recent is not None and keep_recent < bounds.keep_recent:
-        end = max((span.stop for span in unit_spans(messages) if span.stop <= len(messages) - keep_recent), default=0)
+    kept = bounds.keep_recent if keep_recent is None else keep_recent
+    if at_a_turn:
+        end = coverage_end(messages, bounds=replace(bounds, keep_recent=max(1, kept)))
+    else:
+        end = max((span.stop for span in unit_spans(messages) if span.stop <= len(messages) - kept), default=0)
     standing = count_leading_system(messages) if opens else 0
     end = _one_leaf(uncovered[standing:end], policy) + standing
     return list(uncovered[:end]) if end > standing else []
@@ -41,10 +76,11 @@ def _one_leaf(stretch: Sequence[LogMessage], policy: CompactionPolicy) -> int:
     turn where one is near the end, and after more than a summary's worth. A question alone before a giant result
     would make a stretch that nothing is shorter than, and no compaction would ever get past it. Only words fill a
     summary, but images too are worth being taken out of a request."""
+    worth = min(policy.summary_max_tokens, ORDINARY_SUMMARY_TOKENS)
     used, sent, end, turn = 0, 0, 0, 0
     for span in unit_spans([stored.payload for stored in stretch]):
         is_half = 2 * span.start >= policy.leaf_max_messages and sent > MIN_STRETCH_TOKENS
-        worth_it = is_half or sent > policy.summary_max_tokens
+        worth_it = is_half or sent > worth
         if worth_it:
             end = span.start
             turn = end if is_user_turn(stretch[end].payload) else turn

@@ -43,10 +43,18 @@ class CompactionPolicy:
     threshold: float = 0.8
     """The share of the budget at which a compaction is due."""
     keep_recent: int = 10
-    """How many of the newest messages are never compacted."""
-    max_message_history: int = 40
-    """How many messages the window may grow to; a compaction is also due shortly before that."""
-    summary_max_tokens: int = 1000
+    """How many of the newest messages are not compacted, unless they alone take a quarter of the budget."""
+    max_message_history: int | None = None
+    """How many messages the window may grow to; a compaction is also due shortly before that. None: as many as
+    `threshold` has tokens for, up to 200."""
+    recent_share: float = 0.15
+    """The share of the budget that the newest messages take after an automatic compaction, where
+    `max_message_history` is None; what is older is summarised."""
+    summaries_share: float = 0.4
+    """The share of the budget that summaries may take. Each stretch is shown in the most detail that fits, the newest
+    first; where not even the least detail fits, the oldest summaries are shortened."""
+    summary_max_tokens: int = 4_000
+    """How long a summary may be at most. It takes a quarter of what it stands for, or 1,000 tokens if that is more."""
     summary_model: str | None = None
     """Who writes summaries: a model by its name; None for the one that was given to `open`, if any; `none` for the
     extractive summariser, which needs no model."""
@@ -75,8 +83,11 @@ class CompactionPolicy:
             if not isinstance(getattr(self, name), bool):
                 raise Invalid(f"must be true or false, not {getattr(self, name)!r}", field=name)
         check_range("threshold", self.threshold, 0.05, 1.0)
-        check_range("max_message_history", self.max_message_history, 10, 100)
-        check_range("keep_recent", self.keep_recent, 1, self.max_message_history - 1)
+        if self.max_message_history is not None:
+            check_range("max_message_history", self.max_message_history, 10, 100)
+        check_range("keep_recent", self.keep_recent, 1, (self.max_message_history or 100) - 1)
+        check_range("recent_share", self.recent_share, 0.01, 0.75)
+        check_range("summaries_share", self.summaries_share, 0.05, 0.75)
         check_range("summary_max_tokens", self.summary_max_tokens, 50, 100_000)
         check_range("summary_timeout_seconds", self.summary_timeout_seconds, 0.01, 3600.0)
         check_range("fan_in", self.fan_in, 2, 100)
@@ -99,12 +110,37 @@ class CompactionPolicy:
         It lies a turn or two before the window is full and would have to jump, so that the summary is ready in time and
         the beginning of the request changes once, not twice.
         """
-        return self.max_message_history - window_bounds(self).slack // 2
+        return _mark(window_bounds(self))
+
+    @property
+    def ahead_mark(self) -> int:
+        """The same where nobody has said how large the model's window is."""
+        most = self.max_message_history or MESSAGES_OF_UNKNOWN_WINDOW
+        return _mark(_bounds(most, min(self.keep_recent, most - 1)))
+
+
+MESSAGES_OF_UNKNOWN_WINDOW: Final = 40
+MOST_MESSAGES: Final = 200
+"""Of a window that only tokens bound. Each message of a request costs some 0.04 ms whenever one is built, and some
+0.2 ms in a turn of our agent, where LangGraph and LangChain read it too."""
+SUMMARY_SHARE: Final = 4
+"""What part of its source a summary may take …"""
+ORDINARY_SUMMARY_TOKENS: Final = 1_000
+"""… where that is more than this."""
+
+
+def summary_tokens(policy: CompactionPolicy, source_tokens: int) -> int:
+    """How long a summary of so much may be."""
+    return min(policy.summary_max_tokens, max(ORDINARY_SUMMARY_TOKENS, source_tokens // SUMMARY_SHARE))
 
 
 def window_bounds(policy: CompactionPolicy) -> WindowBounds:
     """The window's part of the settings."""
-    return _bounds(policy.max_message_history, policy.keep_recent)
+    return _bounds(policy.max_message_history or MOST_MESSAGES, policy.keep_recent)
+
+
+def _mark(bounds: WindowBounds) -> int:
+    return bounds.max_message_history - bounds.slack // 2
 
 
 @cache
@@ -163,7 +199,7 @@ _BOOLEANS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "
 
 def parse_setting(name: str, text: str) -> object:
     """The value that the text of a variable means; text that means none is left for the policy to refuse."""
-    kind = _TYPES[name]
+    kind = int if name == "max_message_history" else _TYPES[name]
     if kind is bool:
         return _BOOLEANS.get(text.strip().lower(), text)
     if kind not in (int, float):

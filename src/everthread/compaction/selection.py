@@ -6,13 +6,16 @@ relevance), and more for each fact that no chosen line holds yet.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import TypeVar
 
 from everthread.compaction.sources import TokenCounter
 from everthread.compaction.summary_format import Section
-from everthread.text.terms import overlap
+
+T = TypeVar("T", bound=Hashable)
 
 # Only the best are compared with each other; a summary of 1,000 tokens has some 40 lines.
 POOL_SIZE = 400
@@ -54,6 +57,15 @@ class CandidateLine:
         return self.section, self.first_seq, self.last_seq
 
 
+def _positions(held: Iterable[tuple[int, Iterable[T]]]) -> dict[T, list[int]]:
+    """Who holds each of them."""
+    found: defaultdict[T, list[int]] = defaultdict(list)
+    for at, some in held:
+        for one in some:
+            found[one].append(at)
+    return found
+
+
 class _Pool:
     """The candidates still to be had, with what the chosen ones have taken from their worth."""
 
@@ -66,6 +78,11 @@ class _Pool:
         self.held: set[str] = set()
         self.opened: set[tuple[Section, int, int]] = set()
         self.headed: set[tuple[int, str]] = set()
+        self._by_term = _positions((at, candidate.terms) for at, candidate in self.left.items())
+        self._by_fact = _positions((at, candidate.facts) for at, candidate in self.left.items())
+        self._by_message = _positions((at, [candidate.last_seq]) for at, candidate in self.left.items())
+        self.worth = [self._worth(at) for at in self.left]
+        """Of each, kept up to date: only a few of them change with what is taken."""
 
     def cost(self, at: int) -> int:
         candidate = self.left[at]
@@ -73,7 +90,7 @@ class _Pool:
         head = 0 if headed else len(candidate.under) // 4
         return self.tokens[at] + head + (1 if candidate.key in self.opened else _LINE_OVERHEAD_TOKENS)
 
-    def worth(self, at: int) -> float:
+    def _worth(self, at: int) -> float:
         candidate = self.left[at]
         new = sum(value for fact, value in candidate.facts.items() if fact not in self.held)
         if not new and self.said_before[at] >= _SAID_ALREADY:
@@ -83,11 +100,22 @@ class _Pool:
 
     def take(self, at: int) -> CandidateLine:
         taken = self.left.pop(at)
-        self.held.update(taken.facts)
+        new_facts = taken.facts.keys() - self.held
+        self.held |= new_facts
         self.opened.add(taken.key)
         self.headed.add((taken.last_seq, taken.under))
-        for other, candidate in self.left.items():
-            self.said_before[other] = max(self.said_before[other], overlap(taken.terms, candidate.terms))
+        changed = {*self._by_message[taken.last_seq], *chain.from_iterable(self._by_fact[fact] for fact in new_facts)}
+        shared = Counter(chain.from_iterable(self._by_term[term] for term in taken.terms))
+        for other, count in shared.items():
+            if other not in self.left:
+                continue
+            # Shared terms over those of the shorter one.
+            said = count / min(len(taken.terms), len(self.left[other].terms))
+            if said > self.said_before[other]:
+                self.said_before[other] = said
+                changed.add(other)
+        for other in changed & self.left.keys():
+            self.worth[other] = self._worth(other)
         return taken
 
 
@@ -138,9 +166,9 @@ class _Room:
 
 def _next(pool: _Pool, room: _Room, wanted: list[int]) -> int | None:
     """The best that fits and adds something. What does neither now never will, so it leaves the pool."""
-    ranking = [wanted.pop(0)] if wanted else sorted(pool.left, key=lambda at: (-pool.worth(at), at))
+    ranking = [wanted.pop(0)] if wanted else sorted(pool.left, key=lambda at: (-pool.worth[at], at))
     for at in ranking:
-        if room.fits(pool.left[at], pool.cost(at)) and pool.worth(at) > 0:
+        if room.fits(pool.left[at], pool.cost(at)) and pool.worth[at] > 0:
             return at
         del pool.left[at]
     return _next(pool, room, wanted) if wanted or pool.left else None

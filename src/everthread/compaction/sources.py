@@ -183,6 +183,18 @@ def redact_sources(sources: Sequence[Source], redact: Redact) -> Sequence[Source
     ]
 
 
+_INVISIBLE = "\u00ad\u034f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+_FORGED_HEAD = re.compile(
+    rf"(?:^|(?<=[\r\v\f\x85\u2028\u2029]))(?=[^\S\n]{{0,64}}+[{_INVISIBLE}]{{0,16}}+[\[［﹇][\s{_INVISIBLE}]{{0,16}}+[#＃﹟])",
+    re.MULTILINE,
+)
+"""A line within a message that begins as one of the transcript's messages does."""
+
+
+def _no_forged_heads(text: str) -> str:
+    return _FORGED_HEAD.sub("| ", text)
+
+
 def transcript(sources: Sequence[Source], *, share: float = 1.0) -> str:
     """The messages as one text, each after its number and its speaker.
 
@@ -193,7 +205,7 @@ def transcript(sources: Sequence[Source], *, share: float = 1.0) -> str:
     most = max(_LEAST_CHARS, even_share(lengths, int(min(share, 1.0) * sum(lengths))))
     lines: list[str] = []
     for source in said:
-        lines.append(f"[#{source.seq}] {speaker(source)}: {both_ends(source.text, most)}")
+        lines.append(f"[#{source.seq}] {speaker(source)}: {_no_forged_heads(both_ends(source.text, most))}")
         lines += [f"  calls {call.name}({both_ends(call.arguments, _ARGUMENT_CHARS)})" for call in source.calls]
     return "\n".join(lines)
 

@@ -18,11 +18,11 @@ from functools import partial
 from inspect import isawaitable, iscoroutinefunction
 from typing import Protocol
 
-from everthread.compaction.condense import condense, facts_of_summaries
+from everthread.compaction.condense import condense, facts_of_summaries, sources_of_summaries
 from everthread.compaction.extract import extract, extract_openings
 from everthread.compaction.fact_ranking import facts_of_sources, is_askable, split_kept
-from everthread.compaction.gate import Accepted, check_summary
-from everthread.compaction.policy import CompactionPolicy
+from everthread.compaction.gate import Accepted, Rejected, check_summary
+from everthread.compaction.policy import CompactionPolicy, summary_tokens
 from everthread.compaction.sources import (
     ChildSummary,
     ConversationKind,
@@ -37,6 +37,9 @@ from everthread.core.background import run_abandonable, run_in_background
 from everthread.core.cancellation import cancel_count
 from everthread.core.errors import ModelError
 from everthread.text.facts import Fact
+
+_MOST_OF_MODEL = 2_000
+"""A model is asked for no more tokens than this: it writes some fifty in a second, and has a time limit."""
 
 
 class Summariser(Protocol):
@@ -116,9 +119,10 @@ async def summarise(
     facts = await run_in_background(facts_of_sources, sources)
     kind = conversation_kind(sources) if policy.strategy == "auto" else policy.strategy
     failures: list[SummaryFailure] = []
+    most = summary_tokens(policy, source_tokens)
     text_limit = policy.leaf_max_tokens / max(source_tokens, 1)
     asked = "" if model is None else transcript(sources, share=text_limit)
-    async for stage, text in _attempts(sources, facts, kind, policy, model, asked, failures):
+    async for stage, text in _attempts(sources, facts, kind, policy, most, model, asked, failures):
         judged = await run_in_background(
             check_summary,
             text,
@@ -126,7 +130,7 @@ async def summarise(
             facts,
             count_tokens=count_tokens,
             source_tokens=source_tokens,
-            max_tokens=policy.summary_max_tokens,
+            max_tokens=most,
             by_model=stage.startswith("model"),
         )
         if isinstance(judged, Accepted):
@@ -150,13 +154,14 @@ async def _attempts(
     facts: Sequence[Fact],
     kind: ConversationKind,
     policy: CompactionPolicy,
+    most: int,
     model: Summariser | None,
     asked: str,
     failures: list[SummaryFailure],
 ) -> AsyncIterator[tuple[str, str]]:
-    most = policy.summary_max_tokens
     if model is not None:
-        for stage, most_now in (("model", most), ("model-terse", most // 2)):
+        asked_for = min(most, _MOST_OF_MODEL)
+        for stage, most_now in (("model", asked_for), ("model-terse", asked_for // 2)):
             text = await _ask_model(model, stage, asked, kind, most_now, policy, failures)
             if text is None:
                 break  # one that failed or hung would take the turn as long again
@@ -213,11 +218,55 @@ async def _call_model(
         raise ModelError(f"the summary model raised {type(problem).__name__}") from problem
 
 
-def condense_summaries(children: Sequence[ChildSummary], policy: CompactionPolicy) -> CheckedSummary | None:
-    """One summary of several, without a model; None when it would not be shorter."""
-    text = condense(children, max_tokens=policy.summary_max_tokens, count_tokens=count_tokens)
+async def condense_summaries(
+    children: Sequence[ChildSummary], policy: CompactionPolicy, *, model: Summariser | None = None
+) -> CheckedSummary | None:
+    """One summary of several, by the model where there is one; None when it would not be shorter."""
+    source_tokens = await run_in_background(lambda: sum(count_tokens(child.text) for child in children))
+    most = summary_tokens(policy, source_tokens)
+    written = None if model is None else await _condense_by_model(model, children, policy, source_tokens, most)
+    return written or await run_in_background(_condense_by_rules, children, source_tokens, most)
+
+
+async def _condense_by_model(
+    model: Summariser, children: Sequence[ChildSummary], policy: CompactionPolicy, source_tokens: int, most: int
+) -> CheckedSummary | None:
+    """What the model makes of summaries, where everything it says stands in them; else None."""
+    kind: ConversationKind = "chat" if policy.strategy == "auto" else policy.strategy
+    asked = "\n\n".join(f"[#{child.first_seq}-{child.last_seq}]\n{child.text}" for child in children)
+    text = await _ask_model(model, "model", asked, kind, min(most, _MOST_OF_MODEL), policy, [])
+    if text is None:
+        return None
+    judged = await run_in_background(_check_condensed, text, children, source_tokens, most)
+    if not isinstance(judged, Accepted):
+        return None
+    return CheckedSummary(
+        text=judged.text,
+        tokens=judged.tokens,
+        strategy="condense:model",
+        model=model.name,
+        facts_total=judged.facts_total,
+        facts_kept=judged.facts_kept,
+        struck=tuple(map(str, judged.struck)),
+    )
+
+
+def _check_condensed(text: str, children: Sequence[ChildSummary], source_tokens: int, most: int) -> Accepted | Rejected:
+    return check_summary(
+        text,
+        sources_of_summaries(children),
+        [fact for fact in facts_of_summaries(children) if is_askable(fact)],
+        count_tokens=count_tokens,
+        source_tokens=source_tokens,
+        max_tokens=most,
+        by_model=True,
+    )
+
+
+def _condense_by_rules(children: Sequence[ChildSummary], source_tokens: int, most: int) -> CheckedSummary | None:
+    text = condense(children, max_tokens=most, count_tokens=count_tokens)
     tokens = count_tokens(text)
-    if not text or tokens >= sum(count_tokens(child.text) for child in children):
+    if not text or tokens >= source_tokens:
         return None
     facts = [fact for fact in facts_of_summaries(children) if is_askable(fact)]
     known = len({fact.normal for fact in facts})

@@ -22,7 +22,15 @@ from everthread.context.budget import Budget
 from everthread.context.clamp import DEFAULT_POLICY, Clamp, ClampPolicy, elide
 from everthread.context.fit import fit
 from everthread.context.ingredients import Ingredients, LogMessage
-from everthread.context.manifest import RENDERER, Manifest, Omission, budget_fields, messages_digest, text_digest
+from everthread.context.manifest import (
+    QUARANTINED,
+    RENDERER,
+    Manifest,
+    Omission,
+    budget_fields,
+    messages_digest,
+    text_digest,
+)
 from everthread.context.message_format import (
     Fields,
     Provider,
@@ -30,6 +38,7 @@ from everthread.context.message_format import (
     encodable,
     is_system,
     is_user_turn,
+    role_of,
     to_openai,
 )
 from everthread.context.quotes import (
@@ -41,12 +50,17 @@ from everthread.context.quotes import (
     recalled_block,
     recalled_message,
     record_message,
+    without_forged_blocks,
 )
 from everthread.context.repair import repair_report
 from everthread.context.tokens import has_media, message_tokens
 from everthread.context.units import unit_spans
+from everthread.core import payloads
 from everthread.core.errors import ContextOverflow
 from everthread.core.jobs import NewJob
+
+QUOTING_TOOLS = frozenset({"history_search", "history_open", "forget", "kb_search"})
+"""Tools of ours whose results are our own blocks, with what they quote made safe already."""
 
 PartKind = Literal["system", "memory", "pinned", "summary", "window", "recalled"]
 
@@ -125,7 +139,8 @@ def assemble(
         renderer=RENDERER,
         system_digest=None if system is None else text_digest(system),
         tools_digest=None if tools is None else text_digest(tools),
-        summary_ids=tuple(summary.id for summary in given.summaries),
+        summary_ids=tuple(id for summary in given.summaries for id in summary.ids),
+        summaries_room=given.summaries_room,
         pinned=tuple((stored.seq, stored.entry_seq) for stored in given.pinned),
         window=tuple((stored.seq, stored.entry_seq) for stored in given.window),
         recalled=tuple((one.stored.seq, one.stored.entry_seq, one.start, one.end) for one in given.recalled),
@@ -255,6 +270,8 @@ class _Draft:
         """A message of the window. An instruction given in mid conversation will stand with the others at the start, so
         it says where it was given; the prompt of the start, sent again, does not."""
         told = to_openai(stored.payload)
+        if role_of(stored.payload) == "tool" and payloads.name(stored.payload) not in QUOTING_TOOLS:
+            return [_without_forged_blocks(message) for message in told]
         if not is_system(stored.payload) or at < self._given.leading:
             return told
         first = (*self._given.standing, *self._given.window[: self._given.leading])
@@ -332,6 +349,7 @@ class _Draft:
     def omissions(self, dropped: Sequence[int]) -> tuple[Omission, ...]:
         """Everything of the path that is neither shown nor summarised."""
         gone = list(self._left_out)
+        gone += [Omission(seq=seq, reason=QUARANTINED) for seq in self._given.quarantined]
         if self._given.passed_over is not None:
             first, last = self._given.passed_over
             gone.append(Omission(seq=first, last_seq=last, reason="passed_over"))
@@ -373,7 +391,7 @@ class _Draft:
                 kind="summary",
                 tokens=summed,
                 seqs=tuple(seq for summary in summaries for seq in (summary.first_seq, summary.last_seq)),
-                summary_ids=tuple(summary.id for summary in summaries),
+                summary_ids=tuple(id for summary in summaries for id in summary.ids),
                 exact=exact,
             ),
             Part(
@@ -404,6 +422,21 @@ class _Draft:
         if quotes.summaries:
             return remembered, whole - remembered - pinned, pinned
         return (remembered, 0, whole - remembered) if quotes.pinned else (whole, 0, 0)
+
+
+def _without_forged_blocks(message: Fields) -> Fields:
+    content = message.get("content")
+    if isinstance(content, str):
+        return {**message, "content": without_forged_blocks(content)}
+    if not isinstance(content, list):
+        return message
+    blocks = [
+        {**block, "text": without_forged_blocks(block["text"])}
+        if isinstance(block, Mapping) and isinstance(block.get("text"), str)
+        else block
+        for block in content
+    ]
+    return {**message, "content": blocks}
 
 
 def _leave_room(budget: Budget, taken: int) -> Budget:

@@ -54,6 +54,8 @@ class QuotedMemory:
     """Where it is from, when that is another conversation."""
     message: int | None = None
     """The message of this conversation that it is from."""
+    is_confirmed: bool = True
+    """Whether it is the user's; else it may come from text that others wrote, and is quoted as such."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +68,13 @@ class QuotedSummary:
     text: str
     tokens: int | None = None
     """What the text counts to, where that is known."""
+    earlier_ids: tuple[str, ...] = ()
+    """Summaries before it that were shortened with it into one text."""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """All that it is made of, oldest first."""
+        return (*self.earlier_ids, self.id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +89,16 @@ class Ingredients:
     memories: Sequence[QuotedMemory] = ()
     """What is known of the user whatever is asked, as it was when the window last began anew."""
     summaries: Sequence[QuotedSummary] = ()
+    summaries_room: int | None = None
+    """How many tokens they were made to fit in."""
     pinned: Sequence[LogMessage] = ()
     """Pinned messages that are before the window."""
     window: Sequence[LogMessage] = ()
     recalled: Sequence[RecalledPassage] = ()
     reminded: Sequence[QuotedMemory] = ()
     """Memories that have to do with what is asked now, or are new."""
+    quarantined: Sequence[int] = ()
+    """Messages of the path that were taken out of every view; they are named as left out."""
     passed_over: tuple[int, int] | None = None
     """The stretch between the summaries and the window, when the window had to jump."""
     old_before: int = 0

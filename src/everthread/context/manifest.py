@@ -16,8 +16,11 @@ import orjson
 
 from everthread.context.budget import Budget
 
-RENDERER = 6
+RENDERER = 8
 """The version of the rendering; a manifest names it, so that a later one does not claim to show what was sent."""
+
+QUARANTINED = "quarantined"
+"""The reason for which a message is left out that is not to be trusted."""
 
 RevisionRef = tuple[int, int]
 """(seq, entry_seq) of a message: which revision was shown."""
@@ -79,6 +82,8 @@ class Manifest:
     """The memories at the beginning, which only change with a compaction."""
     reminded_ids: tuple[str, ...] = ()
     """The memories quoted with what was recalled."""
+    summaries_room: int | None = None
+    """How many tokens the summaries were made to fit in."""
 
 
 def budget_fields(budget: Budget) -> dict[str, Any]:

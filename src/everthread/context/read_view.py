@@ -7,6 +7,7 @@ there, which hold all the same.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,11 +16,12 @@ from typing import Any, cast
 
 import orjson
 
+from everthread.compaction.condense import summaries_within
 from everthread.compaction.policy import CompactionPolicy, apply_settings, apply_stored_settings, window_bounds
 from everthread.context import manifest as manifests
 from everthread.context.assemble import Context, assemble
 from everthread.context.budget import Budget
-from everthread.context.ingredients import Ingredients, LogMessage, QuotedMemory, QuotedSummary, RecalledPassage
+from everthread.context.ingredients import Ingredients, LogMessage, QuotedMemory, RecalledPassage
 from everthread.context.manifest import Manifest
 from everthread.context.message_format import (
     MAX_LEADING_SYSTEM,
@@ -56,7 +58,9 @@ class View:
     inputs: ViewInputs
     policy: CompactionPolicy
     summaries: Sequence[Compaction]
-    """The summaries in use, oldest first."""
+    """The summaries that stand for the path at the highest level there is, oldest first."""
+    told: Sequence[Compaction]
+    """The same stretch in the most detail that the budget has room for: what a request quotes."""
     window: Sequence[LogMessage]
     """The messages no summary stands for, as far as the window reaches."""
     opened_with: int
@@ -65,6 +69,8 @@ class View:
     pinned: Sequence[LogMessage]
     standing: Sequence[LogMessage]
     """System messages before the window: those the path begins with, and pinned ones."""
+    quarantined: Sequence[int]
+    """Messages of the path that are in no view."""
     uncovered: int
     """Messages after the summaries, deleted ones counted."""
 
@@ -100,9 +106,16 @@ def effective_policy(
 
 
 async def read_view(
-    store: Store, ref: Ref, branch: BranchName, base: CompactionPolicy, request: Mapping[str, Any] | None = None
+    store: Store,
+    ref: Ref,
+    branch: BranchName,
+    base: CompactionPolicy,
+    request: Mapping[str, Any] | None = None,
+    *,
+    budget: Budget | None = None,
+    system: str | None = None,
 ) -> View:
-    """Read what a view of this path is made from."""
+    """Read what a view of this path is made from; for a `budget`, with the summaries in as much detail as fits."""
     inputs = await store.views.inputs(ref, branch)
     policy = effective_policy(base, inputs, request)
     bounds = window_bounds(policy)
@@ -118,7 +131,7 @@ async def read_view(
     start = _window_start(read, begin, bounds)
     anchor = await _anchor(store, ref, query, read, start)
     if jumped:
-        opened_with = max(0, policy.max_message_history + 1 - bounds.step - (start - begin))
+        opened_with = max(0, bounds.max_message_history + 1 - bounds.step - (start - begin))
     else:
         opened_with = summaries[-1].new_count - 1 if summaries else 0
     window = [*anchor, *read[start:]]
@@ -135,11 +148,13 @@ async def read_view(
         inputs=inputs,
         policy=policy,
         summaries=summaries,
+        told=summaries if budget is None else await _in_detail(store, ref, summaries, room_of(policy, budget, system)),
         window=window,
         opened_with=len(anchor) + opened_with,
         passed_over=(covered + 1, read[start].seq - 1) if start else None,
         pinned=[one for one in pinned if not is_system(one.payload)],
         standing=[standing[seq] for seq in sorted(standing)],
+        quarantined=[seq for number, seq in inputs.quarantined if is_on(inputs.segments, number, seq)],
         uncovered=uncovered,
     )
 
@@ -166,6 +181,34 @@ async def _anchor(store: Store, ref: Ref, query: PathQuery, read: Sequence[LogMe
     earlier = await store.log.path(ref, replace(query, after=0, before=read[0].seq, limit=_LONG_RUN))
     run = (to_log_message(place, newest) for place, newest in earlier if newest.role == "user")
     return list(islice((one for one in run if is_user_turn(one.payload)), 1))
+
+
+def room_of(policy: CompactionPolicy, budget: Budget, system: str | None) -> int:
+    """How many tokens of a request summaries may take. The system prompt is estimated, and where the limit follows what
+    a provider reports, the room does so in steps: a request whose beginning changes is paid for in full."""
+    free = max(0, budget.limit - len((system or "").encode(errors="replace")) // 4)
+    room = policy.summaries_share * free
+    return int(room if budget.factor == 1.0 else 2 ** (math.floor(8 * math.log2(max(1.0, room))) / 8))
+
+
+async def _in_detail(store: Store, ref: Ref, summaries: Sequence[Compaction], room: int) -> list[Compaction]:
+    """Each summary replaced by those it was made from, the newest first, as long as all of them fit."""
+    told = list(summaries)
+    used = sum(one.tokens_after for one in told)
+    at = len(told) - 1
+    while at >= 0 and used < room:
+        ids = told[at].children
+        below = await store.views.compactions(ref, CompactionQuery(ids=ids)) if ids else ()
+        by_id = {one.id: one for one in below}
+        children = [by_id[id] for id in ids if id in by_id]
+        more = sum(one.tokens_after for one in children) - told[at].tokens_after
+        if children and len(children) == len(ids) and used + more <= room:
+            told[at : at + 1] = children
+            used += more
+            at += len(children) - 1
+        else:
+            at -= 1
+    return told
 
 
 async def _leading_system(store: Store, ref: Ref, leaf: int) -> list[LogMessage]:
@@ -201,6 +244,7 @@ def render(
 ) -> Context:
     """The request this view makes."""
     room, seqs = view.policy.memory_max_tokens, view.seqs
+    summaries_room = room_of(view.policy, budget, system)
     given = Ingredients(
         system=system,
         memories=() if known is None else known.at_start(view.compacted_at, room),
@@ -208,25 +252,17 @@ def render(
         standing=view.standing,
         tools=tools,
         recalled=[one for one in recalled if one.stored.seq not in seqs],
-        summaries=[_quoted_summary(compaction) for compaction in view.summaries],
+        summaries=summaries_within(tuple(view.told), summaries_room),
+        summaries_room=summaries_room,
         pinned=view.pinned,
         window=view.window,
+        quarantined=view.quarantined,
         passed_over=view.passed_over,
         # Old are those that were when its start last moved: the request began anew then, and until it does again its
         # beginning must not change.
         old_before=max(0, view.opened_with - view.policy.keep_recent),
     )
     return assemble(given, budget, provider=provider)
-
-
-def _quoted_summary(compaction: Compaction) -> QuotedSummary:
-    return QuotedSummary(
-        id=compaction.id,
-        first_seq=compaction.first_seq,
-        last_seq=compaction.last_seq,
-        text=compaction.summary,
-        tokens=compaction.tokens_after,
-    )
 
 
 # -- what was shown ------------------------------------------------------------------------------------------------
@@ -282,9 +318,11 @@ async def render_again(store: Store, ref: Ref, id: str) -> SeenContext:
         ],
         memories=[known[id] for id in kept.memory_ids if id in known],
         reminded=[known[id] for id in kept.reminded_ids if id in known],
-        summaries=[_quoted_summary(by_id[one]) for one in kept.summary_ids if one in by_id],
+        summaries=summaries_within(tuple(by_id[one] for one in kept.summary_ids if one in by_id), kept.summaries_room),
+        summaries_room=kept.summaries_room,
         pinned=pinned,
         window=window,
+        quarantined=[one.seq for one in kept.omitted if one.reason == manifests.QUARANTINED],
         passed_over=kept.passed_over,
         old_before=kept.old_before,
         live_calls=frozenset(kept.live_calls),

@@ -1,5 +1,5 @@
-"""Counting tokens, of a text and of a whole message. A text is counted once, as it enters the log; budget and window
-only add the stored counts.
+"""Counting tokens, of a text and of a whole message. A text of the log is counted once, as it enters it or when it is
+first read; budget and window only add the stored counts.
 
 The vocabulary is OpenAI's `o200k_base`, which comes inside rs-bpe: no download, no network. For other models
 the count is an estimate. Counting takes time in proportion to the length whatever the text (10 MB: 0.1 to

@@ -31,7 +31,7 @@ class WindowBounds:
     keep_recent: int = 10
 
     def __post_init__(self) -> None:
-        check_range("max_message_history", self.max_message_history, 10, 100)
+        check_range("max_message_history", self.max_message_history, 10, 1_000)
         check_range("keep_recent", self.keep_recent, 1, self.max_message_history - 1)
 
     @property

@@ -145,3 +145,5 @@ class Route:
     """None when no collection fits."""
     scores: Mapping[str, float] = field(default_factory=dict)
     """How much of the question each collection covers, 0 to 1, best first."""
+    why: str = ""
+    """Why it was chosen, or why none was."""

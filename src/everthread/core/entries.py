@@ -47,6 +47,25 @@ class Mark(IntEnum):
     UNPINNED = 3
     REMOVED = 4
     """Removed by a framework from its own state; history goes on showing it."""
+    QUARANTINED = 5
+    """Taken out of every view, because it is not to be trusted."""
+    RELEASED = 6
+
+
+class EntryOrigin(IntEnum):
+    """Which door an entry came through. The door sets it, once; no caller, model or tool can."""
+
+    UNKNOWN = 0
+    """Written before origins were kept: it is judged by its role."""
+    USER = 1
+    """The user, or the program that everthread is part of."""
+    MODEL = 2
+    OWN_TOOL = 3
+    OUTSIDE_TOOL = 4
+    """A tool of an MCP server, which others run."""
+    IMPORT = 5
+    """A history of another program."""
+    SUBAGENT = 6
 
 
 class Flag(IntFlag):
@@ -57,9 +76,10 @@ class Flag(IntFlag):
     PINNED = 2
     ERASED = 4
     SECRET = 8
+    QUARANTINED = 16
 
 
-HIDDEN_FLAGS = Flag.DELETED | Flag.ERASED
+HIDDEN_FLAGS = Flag.DELETED | Flag.ERASED | Flag.QUARANTINED
 """An entry with one of these is not shown."""
 
 
@@ -93,6 +113,10 @@ class Entry(NamedTuple):
     newest_seq: int | None
     flags: int
     updated_at: int | None
+    origin: int = 0
+    """An `EntryOrigin`."""
+    chain_version: int = 1
+    """Which fields its link of the chain covers (core/chain.py)."""
 
     @property
     def is_place(self) -> bool:

@@ -6,6 +6,7 @@ import os
 import time
 from hashlib import blake2b
 from typing import NewType
+from uuid import UUID
 
 from everthread.core.errors import Invalid
 
@@ -37,6 +38,11 @@ def check_id(value: object, field: str) -> str:
             field=field,
         )
     return check_text(value, field)
+
+
+def check_conversation_id(value: object, field: str = "id") -> str:
+    """A conversation's id, or Invalid. Programs that number theirs may give the number: 123 is "123"; or a UUID."""
+    return check_id(str(value) if isinstance(value, int | UUID) and not isinstance(value, bool) else value, field)
 
 
 def check_text(value: str, field: str) -> str:

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Literal
 
 from everthread.core.notes import MemorySource
+from everthread.core.trust import Trust
 
 
 class MemoryKind(StrEnum):
@@ -91,6 +92,9 @@ class Memory:
     source: MemorySource | None = None
     """The message it comes from."""
     origin: Origin = "person"
+    trust: Trust = Trust.USER
+    """How far it is trusted: no more than the least trusted of what it was made from. One of `data` is shown in its own
+    conversation only, until `Memories.confirm`."""
     confidence: float = 1.0
     tokens: int = 0
     """How many tokens the text has."""
@@ -104,6 +108,12 @@ class Memory:
     """When a newer one replaced it."""
     created_at: datetime
     updated_at: datetime
+
+    made_at_seq: int | None = None
+    """The end of the log when an agent wrote it down in words that the user has not said: anything before may be in
+    it."""
+    quarantined_by: tuple[MemorySource, ...] = ()
+    """The quarantined messages that it may be made from: while there are any, it is shown and found nowhere."""
 
     @property
     def is_pinned(self) -> bool:

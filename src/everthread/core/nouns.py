@@ -7,15 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, Final, NamedTuple, TypeVar, overload
 
 from everthread.core import payloads
 from everthread.core.clock import from_micros
-from everthread.core.entries import Entry, Flag, Kind
+from everthread.core.entries import Entry, EntryOrigin, Flag, Kind
 from everthread.core.errors import StoreDamaged
+
+MAX_PAGE: Final = 1000
+"""The most that one page of any list holds."""
 
 T = TypeVar("T", covariant=True)
 _DELETED, _PINNED, _SECRET = int(Flag.DELETED), int(Flag.PINNED), int(Flag.SECRET)
+_QUARANTINED = int(Flag.QUARANTINED)
 """As numbers: `&` with a flag makes a flag, at twenty times the cost, three times for each message that is shown."""
 
 
@@ -158,6 +162,17 @@ class Message:
     def is_pinned(self) -> bool:
         """Whether it always stays in the model's view (`Conversation.pin`)."""
         return bool(self._place.flags & _PINNED)
+
+    @property
+    def is_quarantined(self) -> bool:
+        """Whether it was taken out of every view, because it is not to be trusted (`Conversation.quarantine`)."""
+        return bool(self._place.flags & _QUARANTINED)
+
+    @property
+    def origin(self) -> str:
+        """Which door it came through: `user`, `model`, `own_tool`, `outside_tool`, `import` or `subagent`; `unknown`
+        for what was written before that was kept. The door sets it, never the message."""
+        return EntryOrigin(self._entry.origin).name.lower()
 
     @property
     def is_erased(self) -> bool:
@@ -309,6 +324,10 @@ class Head:
     conversation_id: str
     count: int
     chain: str
+    changes: int = 0
+    """How often its title, metadata or state was set, and …"""
+    changes_chain: str = ""
+    """… the hash at the end of that chain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,7 +341,7 @@ class Problem:
     """
 
     kind: str
-    """gap | payload | blob | chain | head | count | missing | cut | rewritten | projection | checkpoint"""
+    """gap | payload | blob | chain | head | count | missing | cut | rewritten | projection | settings | checkpoint"""
     owner: str
     conversation_id: str
     seq: int | None

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from everthread.core.access import ApiKeys
+from everthread.core.chain import SettingsChange
 from everthread.core.checkpoints import CheckpointQuery, CheckpointsSeen, ListedCheckpoint, SavedCheckpoint
 from everthread.core.compactions import Compaction
 from everthread.core.embeddings import Vectors
@@ -83,6 +84,10 @@ class ConversationRows(Protocol):
         """Set some of title, metadata (bytes), is_active and deleted_at (datetime or None), and return the new row.
         Raises Invalid for any other field."""
 
+    async def changes(self, ref: Ref, *, after: int, limit: int) -> Sequence[SettingsChange]:
+        """Return up to `limit` links of the chain over the conversation's settings with a greater number, in order,
+        also of an erased conversation. `create` and `update` add one each."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathQuery:
@@ -102,7 +107,7 @@ class Log(Protocol):
     """The append-only log of each conversation."""
 
     defers_token_count: bool
-    """Whether writers may leave the tokens of short messages `UNCOUNTED`; the store then counts many at once, later."""
+    """Whether writers may leave the tokens of messages `UNCOUNTED`; the store counts them when they are first read."""
 
     async def write(self, ref: Ref, intent: Intent[R]) -> R:
         """Read what the intent needs, commit what it decides, and return the decision's result, all in one transaction.
@@ -123,6 +128,10 @@ class Log(Protocol):
     async def framework_entries(self, ref: Ref) -> Sequence[Entry]:
         """Return the entries that record what frameworks did to their own message lists, in order of seq: summaries
         they wrote, and marks for messages they removed."""
+
+    async def origins(self, ref: Ref) -> Sequence[tuple[int, str]]:
+        """Return every pair of origin and role that the messages and framework summaries of the log have, on all
+        branches, hidden ones too."""
 
     async def branches(self, ref: Ref) -> tuple[Sequence[BranchRow], int]:
         """Return all branches, oldest first, and the number of the active branch."""
@@ -149,10 +158,13 @@ class ViewInputs:
     revision), in order of seq."""
     policies: tuple[bytes | None, bytes | None]
     """The compaction settings of all conversations and of this conversation, as JSON; None where nothing is set."""
+    quarantined: Sequence[tuple[int, int]] = ()
+    """The newest `MOST_PINNED` messages of the conversation that were quarantined, as pairs (branch, seq), in order."""
 
 
 MOST_PINNED = 200
-"""The number of pinned messages that a view may show (the newest), so that its cost is bounded."""
+"""The number of pinned messages that a view may show (the newest), and of quarantined ones that it names, so that its
+cost is bounded."""
 
 
 class CompactionPosition(NamedTuple):
@@ -201,6 +213,9 @@ class Views(Protocol):
     async def prompts(self, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:
         """Return the texts that this conversation's manifests refer to, by hash. Unknown and erased texts are left
         out."""
+
+    async def manifest_ids(self, ref: Ref, *, after: str, limit: int) -> Sequence[str]:
+        """Return a page of the ids of the conversation's manifests that are greater than `after`, in order."""
 
     async def manifest(self, ref: Ref, id: str) -> bytes:
         """Return a stored manifest. Raises NotFound when there is no manifest with this id."""
@@ -373,6 +388,9 @@ class Maintenance(Protocol):
 
     async def heads(self) -> Sequence[ConversationInfo]:
         """Return the rows of all conversations of all owners, including erased ones, oldest first."""
+
+    async def newest_changes(self) -> Mapping[Ref, SettingsChange]:
+        """Return the newest link of each conversation's chain over its settings. Older conversations have none."""
 
     async def erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
         """Erase everything of an owner, one conversation, or one message: destroy text and salt, leave tombstones, and

@@ -39,6 +39,9 @@ class Replies(Protocol):
         """Return the stored reply for this key, finished or running. Returns None, and records the request as running,
         when the caller is to handle it: it is the first with this key, or the one before it died."""
 
+    async def renew(self, owner: str, key: str, request: bytes, *, lease_seconds: float) -> None:
+        """Say that the request is still running. Does nothing when it is not, or was erased."""
+
     async def keep(self, owner: str, key: str, reply: Reply) -> None:
         """Store the finished reply. Does nothing when it was erased in the meantime."""
 

@@ -106,7 +106,10 @@ class Recall:
     seqs: Sequence[int] = ()
     memories: Sequence[str] = ()
     passages: int = 0
-    """Of knowledge bases."""
+    """Of the knowledge base."""
+    collection: str | None = None
+    """The knowledge base that was searched, and why it was that one."""
+    why: str = ""
     degraded: Sequence[str] = ()
     """Which parts failed or ran out of time; the turn goes on without them."""
 
@@ -133,6 +136,10 @@ class Done:
     text: str
     usage: Mapping[str, int] = field(default_factory=dict)
     loops: int = 0
+    result: Mapping[str, Any] = field(default_factory=dict)
+    """What the answer says about itself (`result_metadata`): pictures, what is missing, an analysis."""
+    notices: Sequence[str] = field(default_factory=list)
+    """What was not done as it was asked for, such as a name after an @ that nothing has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -228,6 +228,9 @@ class Turns(Protocol):
     async def list(self, query: TurnQuery) -> Sequence[Turn]:
         """Return the turns that match the query, newest first."""
 
+    async def now(self) -> datetime:
+        """Return the time by the database's clock, which leases go by: those of two machines may differ."""
+
     async def unfinished(self) -> Sequence[tuple[Ref, Turn]]:
         """Return the waiting and running turns of all owners, oldest first."""
 

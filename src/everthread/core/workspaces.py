@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import quote
 
 from everthread.core.errors import Invalid
 from everthread.core.nouns import Ref
@@ -169,6 +170,12 @@ class Workspaces(Protocol):
         """Open the workspace of a conversation, creating it if needed. `expected` says that it should exist already, so
         that a vanished one is noted."""
 
+    def path(self, ref: Ref) -> Path:
+        """The folder that a conversation's files are in, whether it exists or not."""
+
+    def uploads(self, ref: Ref) -> Sequence[Upload]:
+        """List the uploads of a conversation, oldest first, without opening its workspace."""
+
     def everything(self) -> Iterator[WorkspaceInfo]:
         """Iterate over all workspaces."""
 
@@ -185,6 +192,11 @@ class Workspaces(Protocol):
 
     def close(self) -> None:
         """Destroy the workspaces of off-record conversations."""
+
+
+def files_url(conversation_id: str) -> str:
+    """What the address of a conversation's files begins with, for whoever asks a service for them."""
+    return f"/api/v1/conversations/{quote(conversation_id, safe='')}/files"
 
 
 def check_path(path: object, field: str = "path") -> tuple[str, ...]:

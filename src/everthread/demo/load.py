@@ -63,12 +63,12 @@ async def _create(et: Everthread, owner: str) -> Conversation:
         {"enabled": False}, conversation=conversation
     )  # no background compaction while we write
     child = await et.conversations.create(owner=owner, id=SUBAGENT_ID, title=SUBAGENT_TASK, parent_id=ID)
-    await child.append(await _MessageWriter("errand").story(SUBAGENT_TURNS))
-    writer = _MessageWriter("m")
+    await child.append(await MessageWriter("errand").story(SUBAGENT_TURNS))
+    writer = MessageWriter("m")
     said = [*await writer.story(turns()), *writer.subagent_call(), *await writer.story(more_turns())]
     for stretch in _split_for_compactions(said, CompactionPolicy().keep_recent):
         await conversation.append(stretch)
-        await conversation.compact(compaction=_ONE_SUMMARY_EACH)
+        await conversation.compact_if_due(compaction=_ONE_SUMMARY_EACH)
     await _edit_question(conversation, said)
     await conversation.remember(ALLERGY, scope="conversation", seq=1)
     await _run_closing_turns(et, conversation)
@@ -89,7 +89,7 @@ def _split_for_compactions(said: Sequence[Message], kept: int) -> Iterator[Seque
     yield said[start:]
 
 
-class _MessageWriter:
+class MessageWriter:
     """Turns a story into messages, a minute apart, each with an id of its own."""
 
     def __init__(self, prefix: str) -> None:
@@ -97,7 +97,7 @@ class _MessageWriter:
         self._number = 0
 
     async def story(self, story: Iterable[StoryTurn]) -> list[Message]:
-        return [message for turn in story for message in await self._turn(turn)]
+        return [message for turn in story for message in await self.turn(turn)]
 
     def subagent_call(self) -> list[Message]:
         """The subagent's task as the parent conversation sees it."""
@@ -114,7 +114,7 @@ class _MessageWriter:
             self._message(role="assistant", content=SUBAGENT_RESULT),
         ]
 
-    async def _turn(self, turn: StoryTurn) -> list[Message]:
+    async def turn(self, turn: StoryTurn) -> list[Message]:
         said = [self._message(role="user", content=turn.question)]
         thinking = turn.thinking
         for calls in filter(None, (turn.calls, turn.then)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any, Final
 from zlib import crc32
 
 from langchain_core.tools import BaseTool, tool
@@ -43,6 +44,26 @@ async def guide(town: str) -> str:
 async def note(text: str) -> str:
     """Keep a note."""
     return f"noted: {text}"
+
+
+_DAYS: Final = 31
+_HALTS: Final = 14
+
+
+def lengthened(result: dict[str, Any]) -> dict[str, Any]:
+    """A tool's message as long as a real tool's: a forecast with its days, a train with its halts."""
+    lines: list[str] = []
+    text = str(result["content"])
+    if result["name"] == "forecast":
+        days = range(1, _DAYS + 1)
+        lines = [f"day {day}: {9 + _number(text, str(day), below=12)} °C, {_weather(text, day)}" for day in days]
+    elif result["name"] == "find_train":
+        lines = [f"halt {halt}: {_clock(_number(text, str(halt), below=1440))}" for halt in range(1, _HALTS + 1)]
+    return {**result, "content": "\n".join((text, *lines))}
+
+
+def _weather(text: str, day: int) -> str:
+    return ("dry", "cloudy", "rain in the afternoon", "fog until ten")[_number(text, str(day), "sky", below=4)]
 
 
 TOOLS: list[BaseTool] = [find_train, forecast, guide, note]

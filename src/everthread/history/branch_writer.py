@@ -110,6 +110,7 @@ class BranchWriter:
             branch=self.branch.number,
             depth=self.branch.leaf_depth + 1,
             flags=message.flags,
+            origin=message.origin,
         )
         self.branch = self.branch._replace(leaf_seq=seq, leaf_depth=self.branch.leaf_depth + 1)
         self._new[message.id] = self._writer.written[-1]

@@ -44,11 +44,13 @@ class EntryWriter:
         flags: int = 0,
         created_at: int | None = None,
         text: str | None = None,
+        origin: int = 0,
     ) -> int:
         self._seq += 1
         start = len(self.written) * chain.SALT_BYTES
         salt = self._salts[start : start + chain.SALT_BYTES]
         at = self._now if created_at is None else created_at
+        flags, origin = int(flags), int(origin)
         self.chain = chain.link(
             self.chain,
             seq=self._seq,
@@ -60,10 +62,13 @@ class EntryWriter:
             role=role,
             created_at=at,
             commitment=chain.commit(salt, raw),
+            revision=revision,
+            origin=origin,
+            flags=flags,
         )
         entry = Entry(
             self._seq, id, int(kind), role, revises, change_kind, revision, parent_seq, branch, depth, at, tokens, salt,
-            self.chain, raw, None, None, int(flags), None,
+            self.chain, raw, None, None, flags, None, origin, chain.VERSION,
         )  # fmt: skip
         self.written.append(entry)
         self.texts.append(text)
@@ -85,6 +90,7 @@ def add(message: Prepared, writer: EntryWriter, branch: BranchRow) -> tuple[Bran
         depth=depth,
         flags=message.flags,
         text=message.text,
+        origin=message.origin,
     )
     receipt = Receipt(message.id, seq, 1, True)
     if not is_message:
@@ -119,8 +125,9 @@ def revise(
         parent_seq=known.parent_seq,
         branch=known.branch,
         depth=known.depth,
-        flags=message.flags | known.flags & (Flag.DELETED | Flag.PINNED),
+        flags=message.flags | known.flags & (Flag.DELETED | Flag.PINNED | Flag.QUARANTINED),
         text=message.text,
+        origin=message.origin,
     )
     if not stands_in:  # history goes on showing what a stub stands for
         touches.append(Touch(place, now, newest_seq=seq))

@@ -114,6 +114,9 @@ def pieces_of(message: Message) -> list[Piece]:
 
 def _thinking(payload: Mapping[str, Any]) -> Iterator[str]:
     data = payload.get("data") if isinstance(payload.get("data"), dict) else payload
+    own = data.get("reasoning_content") if isinstance(data, dict) else None
+    if isinstance(own, str) and own:
+        yield own
     content = data.get("content") if isinstance(data, dict) else None
     for block in content if isinstance(content, list) else ():
         if isinstance(block, dict) and block.get("type") in ("thinking", "reasoning"):
@@ -226,14 +229,17 @@ def _one_line(text: str) -> str:
 _HEAD = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title><style>
-body {{ font: 16px/1.5 system-ui, "Noto Sans CJK SC", sans-serif;
-  max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }}
-article {{ border-left: 3px solid #8888; padding: 0 0 0 1rem; margin: 1.5rem 0; }}
-article.user {{ border-color: #2a7; }} article.tool {{ border-color: #c82; }}
-h2 {{ font-size: .85rem; color: #666; font-weight: 600; margin: 0; }}
+body {{ font: 16px/1.6 Inter, system-ui, "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif;
+  max-width: 46rem; margin: 2.5rem auto; padding: 0 1.25rem; background: #fcfbf9; color: #1d1b18; }}
+h1 {{ font-size: 1.5rem; line-height: 1.3; letter-spacing: -.01em; }}
+article {{ margin: 1.6rem 0; }} article.user {{ background: #f3f0ea; border-radius: 14px; padding: .7rem 1rem; }}
+h2 {{ font-size: .8rem; color: #6f685e; font-weight: 600; margin: 0; }}
 p, pre {{ white-space: pre-wrap; overflow-wrap: anywhere; margin: .4rem 0; }}
-pre {{ background: #8881; padding: .5rem; }} details {{ color: #666; }}
-@media (prefers-color-scheme: dark) {{ body {{ background: #111; color: #ddd; }} }}
+pre {{ background: #8881; padding: .6rem .8rem; border-radius: 10px; font-size: .85rem; }}
+details, summary {{ color: #5f594f; font-size: .9rem; }}
+@media (prefers-color-scheme: dark) {{ body {{ background: #161513; color: #eeebe5; }}
+  article.user {{ background: #22211e; }} h2 {{ color: #a39c90; }} details, summary {{ color: #b9b2a6; }} }}
+@media print {{ body {{ background: none; color: #000; margin: 0; max-width: none; font-size: 10.5pt; }} }}
 </style></head><body><h1>{title}</h1>
 """
 

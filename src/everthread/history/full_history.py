@@ -267,7 +267,8 @@ async def read(
     seqs = await _seqs(store.log, ref, listed) if metadata is not None else {}
     only = only_in(listed, seqs)
     branch, count = await _branch(store, ref) if metadata is not None else (None, 0)
-    page, rest = await _page(store.log, ref, branch, only, limit, _position(cursor))
+    at = None if found is None else found.created_at
+    page, rest = await _page(store.log, ref, branch, only, limit, _position(cursor), at)
     gaps = await _gaps(store.log, ref, listed, seqs, metadata)
     if limit is None and cursor is None:
         count = len(page) - len(only)
@@ -336,7 +337,7 @@ async def _gaps(
 
 
 async def _begins_with_a_summary(log: Log, ref: Ref) -> bool:
-    return any(entry.kind == Kind.SUMMARY for entry in await log.scan(ref, after=0, limit=1))
+    return any(entry.kind == Kind.SUMMARY for entry in await log.scan(ref, after=0, limit=1, with_tokens=False))
 
 
 # -- pages -----------------------------------------------------------------------------------------------------------
@@ -345,12 +346,19 @@ Item = tuple[HistoryPosition, Payload]
 
 
 async def _page(
-    log: Log, ref: Ref, branch: str | None, only: Sequence[Only], limit: int | None, after: HistoryPosition
+    log: Log,
+    ref: Ref,
+    branch: str | None,
+    only: Sequence[Only],
+    limit: int | None,
+    after: HistoryPosition,
+    at: str | None,
 ) -> tuple[list[Item], str | None]:
     """The messages behind a position, and the cursor of the next page. It ends between units: results of calls that
-    were made together are not parted, so it may be longer than the limit by a few.
+    were made together are not parted, so it may be longer than the limit by a few. What only the checkpoint has was
+    said at its time, `at`, or before.
     """
-    extra = [(one.position, one.payload) for one in only if one.position > after]
+    extra = [(one.position, {"created_at": at, **one.payload}) for one in only if one.position > after]
     logged = [] if branch is None else await _logged(log, ref, branch, limit, after)
     items = sorted([*logged, *extra], key=lambda item: item[0])
     if limit is None or len(items) <= limit:
@@ -377,9 +385,12 @@ async def _logged(log: Log, ref: Ref, branch: str, limit: int | None, after: His
 
 
 def _shown(message: Message) -> Payload:
-    """The message as it came, with the id that the log knows it by."""
+    """The message as it came, with the id that the log knows it by, and the time at which it was said."""
     payload = message.payload
-    return payload if payloads.message_id(payload) or "lc" in payload else {**payload, "id": message.id}
+    if "lc" in payload:
+        return {**payload, "created_at": message.created_at.isoformat()}
+    named = payload if payloads.message_id(payload) else {**payload, "id": message.id}
+    return named if named.get("created_at") else {**named, "created_at": message.created_at.isoformat()}
 
 
 def _position(cursor: object) -> HistoryPosition:

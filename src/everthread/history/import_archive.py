@@ -19,7 +19,7 @@ import zstandard
 
 from everthread.core import chain
 from everthread.core.clock import from_micros
-from everthread.core.entries import Entry, Kind, Mark, Revision
+from everthread.core.entries import Entry, EntryOrigin, Kind, Mark, Revision
 from everthread.core.errors import Conflict, Invalid, NotFound
 from everthread.core.ids import check_id, check_text
 from everthread.core.log import BranchRow, Decision, Needs, Seen, Touch
@@ -27,7 +27,7 @@ from everthread.core.nouns import ConversationInfo, Ref
 from everthread.core.ports import NewConversation, Store
 from everthread.history import verify
 from everthread.history.archive import VERSION
-from everthread.history.ingest import MAX_DEPTH, dump
+from everthread.history.ingest import MAX_DEPTH, count_raw, dump
 from everthread.history.payload_json import nesting_depth
 
 MAX_TITLE_CHARACTERS = 1000
@@ -347,7 +347,7 @@ def _entry(value: Mapping[str, Any]) -> Entry:
         branch=_integer(value["branch"]),
         depth=_integer(value["depth"]),
         created_at=_integer(value["created_at"]),
-        tokens=_integer(value["tokens"]),
+        tokens=_tokens(kind, value),
         salt=_bytes_or_none(value["salt"]),
         chain=b"",
         raw=_raw(value),
@@ -355,7 +355,11 @@ def _entry(value: Mapping[str, Any]) -> Entry:
         newest_seq=_integer_or_none(value["newest_seq"]),
         flags=_integer(value["flags"]),
         updated_at=_integer_or_none(value["updated_at"]),
+        origin=int(EntryOrigin(value.get("origin", EntryOrigin.UNKNOWN))),  # archives older than origins have none
+        chain_version=_integer(value.get("chain_version", 1)),
     )
+    if not 1 <= entry.chain_version <= chain.VERSION:
+        raise Invalid(f"entry {entry.seq} has a link of version {entry.chain_version}; upgrade everthread")
     if any(seq is not None and not 0 < seq < entry.seq for seq in (entry.revises, entry.parent_seq)):
         raise Invalid(f"entry {entry.seq} refers to an entry that does not come before it")
     if (entry.raw is None) is not entry.is_erased or (entry.raw is not None and entry.salt is None):
@@ -363,6 +367,12 @@ def _entry(value: Mapping[str, Any]) -> Entry:
     if entry.updated_at is None and (entry.newest_seq is not None or entry.is_erased):
         raise Invalid(f"entry {entry.seq} was changed, but has no time of the change")
     return entry
+
+
+def _tokens(kind: Kind, value: Mapping[str, Any]) -> int:
+    """Counted here: windows and budgets go by it, and an archive may say anything."""
+    raw = _raw(value)
+    return 0 if raw is None or kind is Kind.MARK else count_raw(raw)
 
 
 def _raw(value: Mapping[str, Any]) -> bytes | None:

@@ -16,10 +16,11 @@ import orjson
 
 from everthread.context.tokens import count_tokens
 from everthread.core import payloads
-from everthread.core.entries import UNCOUNTED, Entry, Flag, Kind
+from everthread.core.entries import UNCOUNTED, Entry, EntryOrigin, Flag, Kind
 from everthread.core.errors import Invalid
 from everthread.core.ids import check_id, check_text, new_id
 from everthread.core.payloads import is_mapping
+from everthread.history.payload_json import decode_json
 from everthread.text.secrets import find_secrets
 
 MAX_ROLE_CHARACTERS = 64
@@ -29,8 +30,6 @@ MAX_DEPTH = 254
 A fixed limit, so that what was taken can be read back from any stack: Python's own reader goes as deep as the
 caller's stack leaves it room.
 """
-_SHORT = 8_192
-"""Characters whose tokens may be counted later, in a batch; longer texts would hold up everyone who waits there."""
 _STRICT = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 _DEFAULTS: tuple[tuple[str, Any], ...] = (("example", False), ("status", "success"))
 
@@ -49,15 +48,22 @@ class Prepared(NamedTuple):
     """The text that is searched and whose tokens are counted."""
     tokens: int
     flags: Flag
+    origin: EntryOrigin = EntryOrigin.UNKNOWN
 
 
-def prepare_all(messages: Sequence[object], *, count_later: bool = False) -> list[Prepared]:
+_ORIGINS = {"assistant": EntryOrigin.MODEL, "tool": EntryOrigin.OWN_TOOL}
+"""Of messages by their role, where the door says nothing else; of every other role it is the user or the program."""
+
+
+def prepare_all(
+    messages: Sequence[object], *, count_later: bool = False, origin: EntryOrigin | None = None
+) -> list[Prepared]:
     """Return the batch ready to be written. Raises Invalid, naming the message that cannot be stored.
 
-    With `count_later` the tokens of short texts are left to the store.
+    With `count_later` the tokens are left to the store. `origin` is set by doors that know more than the role says.
     """
     batch = [
-        prepare(message, field=f"messages[{position}]", count_later=count_later)
+        prepare(message, field=f"messages[{position}]", count_later=count_later, origin=origin)
         for position, message in enumerate(messages)
     ]
     seen: set[str] = set()
@@ -102,7 +108,7 @@ def _rough_block(block: object) -> int:
     return sum(len(part) for part in parts if isinstance(part, str))
 
 
-def prepare(message: object, *, field: str, count_later: bool = False) -> Prepared:
+def prepare(message: object, *, field: str, count_later: bool = False, origin: EntryOrigin | None = None) -> Prepared:
     """One message, ready to be written."""
     payload, raw = encode(message, field=field)
     role = _checked_role(payload, field)
@@ -117,8 +123,9 @@ def prepare(message: object, *, field: str, count_later: bool = False) -> Prepar
         raw=raw,
         payload=payload,
         text=text,
-        tokens=UNCOUNTED if count_later and len(text) <= _SHORT else count_tokens(text),
+        tokens=UNCOUNTED if count_later else count_tokens(text),
         flags=Flag.SECRET if find_secrets(text) else Flag.NONE,
+        origin=_ORIGINS.get(role, EntryOrigin.USER) if origin is None else origin,
     )
 
 
@@ -127,6 +134,15 @@ def counted(message: Prepared) -> Prepared:
     if message.tokens != UNCOUNTED:
         return message
     return message._replace(tokens=count_tokens(message.text))
+
+
+def count_raw(raw: bytes) -> int:
+    """The tokens of a message by its bytes; 0 for bytes that are no message."""
+    try:
+        payload = decode_json(raw)
+    except ValueError:
+        return 0
+    return count_tokens(payloads.searchable(payload)) if isinstance(payload, dict) else 0
 
 
 def _checked_role(payload: Mapping[str, Any], field: str) -> str:

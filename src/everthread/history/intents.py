@@ -2,7 +2,7 @@
 
 Append       messages at the end of a branch; a known id with other content becomes a revision
 Edit         a sibling of a message, at the start of a new branch
-MarkMessage  deleted, restored, pinned, unpinned
+MarkMessage  deleted, restored, pinned, unpinned, quarantined, released
 Fork         a new branch that ends at some message
 SetActive    which branch is shown and appended to
 Transcribe   another conversation's entries, as this one's own (for a copy)
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Generic, TypeVar
 
-from everthread.core.entries import Entry, Flag, Kind, Mark, Revision
+from everthread.core.entries import HIDDEN_FLAGS, Entry, Flag, Kind, Mark, Revision
 from everthread.core.errors import Conflict, Erased, HeadMoved, Invalid, KeyReused, NotFound
 from everthread.core.jobs import COMPACT, IF_AHEAD, NewJob, Priority
 from everthread.core.log import BranchName, BranchRow, Decision, IdempotencyRecord, Intent, Needs, Seen, Touch
@@ -35,6 +35,8 @@ _MARKS = {
     Mark.RESTORED: (Flag.NONE, Flag.DELETED),
     Mark.PINNED: (Flag.PINNED, Flag.NONE),
     Mark.UNPINNED: (Flag.NONE, Flag.PINNED),
+    Mark.QUARANTINED: (Flag.QUARANTINED, Flag.NONE),
+    Mark.RELEASED: (Flag.NONE, Flag.QUARANTINED),
 }
 """Which flag a mark sets and which it clears."""
 _NOT_AHEAD = 0
@@ -165,6 +167,7 @@ class Edit:
             branch=number,
             depth=original.depth,
             flags=self.message.flags,
+            origin=self.message.origin,
         )
         fork = original.parent_seq or 0
         branch = BranchRow(number, _branch_holding(seen, original, fork), fork, seq, original.depth, now)
@@ -188,7 +191,8 @@ def _branch_holding(seen: Seen, sibling: Entry, fork: int) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkMessage:
-    """Mark a message as deleted, restored, pinned or unpinned. Writes nothing when that is already so."""
+    """Mark a message as deleted, restored, pinned, unpinned, quarantined or released. Writes nothing when that is so
+    already."""
 
     target: str
     mark: Mark
@@ -207,7 +211,7 @@ class MarkMessage:
         raw = json.dumps({"mark": self.mark.name.lower()}).encode()
         writer.write(id=self.target, kind=Kind.MARK, role="", raw=raw, revises=place, change_kind=self.mark)
         touches = [Touch(seq, now, set_flags=on, clear_flags=off) for seq in sorted({place, newest.seq})]
-        hides = bool((on | off) & Flag.DELETED)
+        hides = bool((on | off) & HIDDEN_FLAGS)
         return Decision(
             result=None,
             entries=writer.written,
@@ -294,6 +298,7 @@ class CopyLog:
                 depth=depth,
                 flags=entry.flags,
                 created_at=entry.created_at,
+                origin=entry.origin,
             )
             depths[moved[entry.seq]] = depth
         touches = [

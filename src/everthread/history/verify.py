@@ -8,32 +8,49 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from everthread.core import chain
+from everthread.core.chain import SettingsChange
 from everthread.core.checkpoints import digest_of
-from everthread.core.entries import Entry, Flag, Kind, Mark, Revision
+from everthread.core.entries import UNCOUNTED, Entry, Flag, Kind, Mark, Revision
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.log import BranchRow
 from everthread.core.nouns import ConversationInfo, Head, Problem, Ref, VerifyReport
 from everthread.core.ports import Store
+from everthread.history.ingest import count_raw
 
 PAGE = 500
-_SHOWN = Flag.DELETED | Flag.PINNED
+_SHOWN = Flag.DELETED | Flag.PINNED | Flag.QUARANTINED
 """The flags that marks set."""
+_READ_AGAIN = 5
+"""Somebody may set a title between two reads."""
+_ERASED = -1
+"""In place of the time of the last change, which for an erased entry is that of the erase."""
 
 
 async def heads(store: Store) -> list[Head]:
     """The end of every log, to be kept elsewhere."""
+    changes = await store.maintenance.newest_changes()
     return [
-        Head(owner=info.owner, conversation_id=info.id, count=info.entry_count, chain=info.chain.hex())
+        Head(
+            owner=info.owner,
+            conversation_id=info.id,
+            count=info.entry_count,
+            chain=info.chain.hex(),
+            changes=0 if (newest := changes.get(Ref(info.owner, info.id))) is None else newest.number,
+            changes_chain="" if newest is None else newest.chain.hex(),
+        )
         for info in await store.maintenance.heads()
     ]
 
 
-async def verify(store: Store, against: Iterable[Head] | None = None, *, owner: str | None = None) -> VerifyReport:
-    """Hash the whole store anew. `against` are heads taken earlier: they must still be on the chains."""
+async def verify(
+    store: Store, against: Iterable[Head] | None = None, *, owner: str | None = None, conversation: str | None = None
+) -> VerifyReport:
+    """Hash the whole store anew, or what these name. `against` are heads taken earlier: they must still be on the
+    chains."""
     expected = {(head.owner, head.conversation_id): head for head in map(_checked, against or ())}
     tally = _Tally()
     for info in await store.maintenance.heads():
-        if owner not in (None, info.owner):
+        if owner not in (None, info.owner) or conversation not in (None, info.id):
             continue
         before = len(tally.problems)
         work = partial(_verify_one, store, info, expected.pop((info.owner, info.id), None), tally)
@@ -98,8 +115,45 @@ async def _verify_one(store: Store, info: ConversationInfo, expected: Head | Non
         tally.problem("head", ref, count, "the chain does not end at the head in the conversation's row")
     if expected is not None and expected.count > count:
         tally.problem("cut", ref, count, f"an earlier head has {expected.count} entries, the log has {count}")
+    await _verify_settings(store, info, expected, tally)
     await _verify_views(store, info, views, tally)
     await _verify_checkpoints(store, info, tally)
+
+
+async def _verify_settings(store: Store, info: ConversationInfo, expected: Head | None, tally: _Tally) -> None:
+    """What the row says of the conversation is what was last committed to; earlier heads are on that chain."""
+    ref = Ref(info.owner, info.id)
+    before, newest = chain.settings_genesis(*ref), None
+    while page := await store.conversations.changes(ref, after=newest.number if newest else 0, limit=PAGE):
+        for change in page:
+            number = newest.number + 1 if newest else 1
+            before = chain.link_settings(before, number, change.changed_at, change.commitment)
+            if (change.number, change.chain) != (number, before):
+                tally.problem(
+                    "settings", ref, None, f"change {number} of the conversation's settings is not on its chain"
+                )
+                return
+            newest = change
+            if expected is not None and expected.changes == number and expected.changes_chain != before.hex():
+                tally.problem("rewritten", ref, None, "the chain of its settings differs from the head taken earlier")
+    found = newest.number if newest else 0
+    if expected is not None and expected.changes > found:
+        tally.problem("cut", ref, None, f"an earlier head has {expected.changes} changes of its settings, not {found}")
+    if newest is not None and not await _is_committed(store, info, newest):
+        tally.problem("settings", ref, None, "the row does not say what was last set: title, metadata, times or state")
+
+
+async def _is_committed(store: Store, info: ConversationInfo, newest: SettingsChange) -> bool:
+    ref = Ref(info.owner, info.id)
+    for _ in range(_READ_AGAIN):
+        if newest.salt is not None and chain.commit_to_settings(newest.salt, info) == newest.commitment:
+            return True
+        try:
+            info = await store.conversations.get(ref)
+        except NotFound:  # erased: nothing of it is shown to anybody
+            return True
+        newest = [newest, *await store.conversations.changes(ref, after=newest.number - 1, limit=PAGE)][-1]
+    return False
 
 
 async def _verify_views(store: Store, info: ConversationInfo, views: _Views, tally: _Tally) -> None:
@@ -135,7 +189,7 @@ async def _verify_checkpoints(store: Store, info: ConversationInfo, tally: _Tall
 async def _entries(store: Store, ref: Ref, until: int) -> AsyncIterator[Entry]:
     """The log up to the count in the row: what is appended while we read is not ours to judge."""
     after = 0
-    while page := await store.log.scan(ref, after=after, limit=PAGE):
+    while page := await store.log.scan(ref, after=after, limit=PAGE, with_tokens=False):
         for entry in page:
             if entry.seq > until:
                 return
@@ -143,6 +197,13 @@ async def _entries(store: Store, ref: Ref, until: int) -> AsyncIterator[Entry]:
         after = page[-1].seq
         if after >= until:
             return
+
+
+def _counts_right(entry: Entry) -> bool:
+    """Whether the row counts the tokens that the message has, if it counts them yet."""
+    if entry.raw is None or entry.kind == Kind.MARK or entry.tokens == UNCOUNTED:
+        return True
+    return entry.tokens == count_raw(entry.raw)
 
 
 def _verify_entry(before: bytes, entry: Entry, ref: Ref, tally: _Tally) -> bytes:
@@ -156,6 +217,8 @@ def _verify_entry(before: bytes, entry: Entry, ref: Ref, tally: _Tally) -> bytes
     after = chain.relink(before, entry, commitment)
     if after != entry.chain:
         tally.problem("chain", ref, entry.seq, "the entry does not match its hash")
+    elif not _counts_right(entry):
+        tally.problem("projection", ref, entry.seq, "the row does not count the tokens that the message has")
     elif entry.is_erased is not (entry.raw is None):  # what is there would not be shown, or what is not would be
         tally.problem("projection", ref, entry.seq, "the row does not say whether the entry was erased")
     return entry.chain
@@ -175,7 +238,8 @@ class _Views:
     def __init__(self) -> None:
         self._newest: dict[int, int] = {}
         self._flags: dict[int, int] = {}
-        self._rows: dict[int, tuple[int | None, int]] = {}
+        self._changed_at: dict[int, int] = {}
+        self._rows: dict[int, tuple[int | None, int, int | None]] = {}
         self._leaves: dict[int, int] = {}
         self._starts: dict[int, int] = {}
         self._strays: list[int] = []
@@ -185,11 +249,13 @@ class _Views:
 
     def read(self, entry: Entry) -> None:
         if entry.kind == Kind.MARK:
-            self._mark(entry.revises or 0, entry.change_kind)
+            self._mark(entry)
         elif entry.change_kind == Revision.REPLACE:
             self._newest[entry.revises or 0] = entry.seq
-        elif entry.newest_seq is not None or entry.flags & _SHOWN:
-            self._rows[entry.seq] = (entry.newest_seq, entry.flags & _SHOWN)
+            self._changed_at[entry.revises or 0] = entry.created_at
+        elif entry.newest_seq is not None or entry.flags & _SHOWN or entry.updated_at is not None:
+            at = _ERASED if entry.is_erased else entry.updated_at
+            self._rows[entry.seq] = (entry.newest_seq, entry.flags & _SHOWN, at)
         if entry.kind == Kind.MESSAGE:
             self._count(entry)
         self._depths.append(entry.depth if entry.is_place else 0)
@@ -212,21 +278,28 @@ class _Views:
             self._strays.append(entry.seq)
         self._leaves[entry.branch] = entry.seq
 
-    def _mark(self, seq: int, change_kind: int | None) -> None:
+    def _mark(self, entry: Entry) -> None:
+        seq = entry.revises or 0
         flags = self._flags.get(seq, 0)
         changed: Mapping[int | None, int] = {
             Mark.DELETED: flags | Flag.DELETED,
             Mark.RESTORED: flags & ~Flag.DELETED,
             Mark.PINNED: flags | Flag.PINNED,
             Mark.UNPINNED: flags & ~Flag.PINNED,
+            Mark.QUARANTINED: flags | Flag.QUARANTINED,
+            Mark.RELEASED: flags & ~Flag.QUARANTINED,
         }
-        self._flags[seq] = changed.get(change_kind, flags)
+        if entry.change_kind in changed:
+            self._flags[seq] = changed[entry.change_kind]
+            self._changed_at[seq] = entry.created_at
 
     def differences(self) -> list[tuple[int, str]]:
         """Only places are compared; a revision's flags repeat those of its place."""
         found = []
-        for seq in sorted(self._rows.keys() | self._newest.keys() | self._flags.keys()):
-            newest, flags = self._rows.get(seq, (None, 0))
+        for seq in sorted(self._rows.keys() | self._changed_at.keys()):
+            newest, flags, changed_at = self._rows.get(seq, (None, 0, None))
+            if changed_at not in (_ERASED, self._changed_at.get(seq)):
+                found.append((seq, "the row does not say when the message was last changed"))
             if newest != self._newest.get(seq):
                 found.append((seq, f"the row does not name entry {self._newest.get(seq)} as the newest revision"))
             if flags != self._flags.get(seq, 0):

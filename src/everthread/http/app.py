@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from importlib.metadata import version
+from typing import Protocol
 
 from fastapi import APIRouter, FastAPI
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from everthread.http import errors, health, page, protocol, v1
 from everthread.http.admission import Admission, AdmissionLimits
@@ -31,8 +34,10 @@ from everthread.http.middleware import (
     SecurityHeadersMiddleware,
 )
 from everthread.http.protocol import app_state as protocol_state
+from everthread.http.protocol.cron_runner import CronRunner
 from everthread.http.turn_service import TurnService
-from everthread.http.v1.about import LoadDemo
+from everthread.http.v1 import shares
+from everthread.http.v1.about import Demo
 from everthread.instance import Everthread
 from everthread.settings import Settings, seconds_to_go_on
 
@@ -44,19 +49,36 @@ _EXPOSED_HEADERS = (
 )  # fmt: skip
 """What a page from elsewhere may read."""
 
+MCP_PATH = "/mcp"
+
+
+class McpApp(Protocol):
+    """Answers MCP clients over HTTP while it runs, for the caller that was authenticated."""
+
+    def run(self) -> AbstractAsyncContextManager[None]: ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+
 # Built once for all apps: what FastAPI works out of a route at its first request takes half a second for all of them,
 # and stays with the route.
 _ROUTES = APIRouter()
 for module in (health, v1, protocol):
     _ROUTES.include_router(module.router)
+_ROUTES.include_router(shares.open_router)
 
 
 def create_app(
-    et: Everthread, settings: Settings, *, needs_key: bool = True, load_demo: LoadDemo | None = None
+    et: Everthread,
+    settings: Settings,
+    *,
+    needs_key: bool = True,
+    demo: Demo | None = None,
+    mcp: McpApp | None = None,
 ) -> FastAPI:
     """The service over an open database. Without `needs_key`, a request without a key is the owner `local`'s, as long
-    as there are no keys: only for an address that no other machine reaches. `load_demo` gives the page something to
-    show."""
+    as there are no keys: only for an address that no other machine reaches. `demo` gives the page something to
+    show, `mcp` answers MCP clients at `/mcp`."""
     metrics = RequestMetrics()
     limits = AdmissionLimits(
         running=settings.max_running_turns, waiting=settings.max_waiting_turns, wait_seconds=settings.max_wait_seconds
@@ -82,18 +104,22 @@ def create_app(
     app.state.metrics = metrics
     app.state.is_stopping = False
     app.state.import_lock = asyncio.Lock()
-    app.state.load_demo = load_demo
+    app.state.demo = demo
+    app.state.mcp = mcp
     app.state.turns = turns = TurnService(et, settings)
     errors.install(app)
     app.router.routes.extend(_ROUTES.routes)
     protocol_state.install(app, et, settings, turns)
+    if mcp is not None:
+        app.router.routes.append(Route(MCP_PATH, mcp, include_in_schema=False))
     page.install(app)
     return app
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Watch over the runs of processes that died, clean idle workspaces, and at the end let what runs finish."""
+    """Watch over the runs of processes that died, clean idle workspaces, start what crons say, and at the end let what
+    runs finish."""
     et: Everthread = app.state.et
     app.state.is_stopping = False
     app.state.admission.open()
@@ -102,9 +128,13 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     await et.runs.close_dead()
     et.runs.open()
     await et.workspaces.clean()
+    crons = asyncio.create_task(CronRunner(app.state.langgraph).run(), name="crons")
     try:
-        yield
+        async with app.state.mcp.run() if app.state.mcp is not None else nullcontext():
+            yield
     finally:
+        crons.cancel()
+        await asyncio.wait([crons])
         if not app.state.is_stopping:  # else the server has done it
             await drain(app, app.state.settings.stop_seconds)
 

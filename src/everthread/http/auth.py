@@ -208,7 +208,7 @@ class AuthMiddleware:
 
 
 def _is_open(path: str) -> bool:
-    return path in OPEN_PATHS or path.startswith("/assets/")
+    return path in OPEN_PATHS or path.startswith(("/assets/", "/shared/"))
 
 
 def _credential(headers: Headers) -> str | None:

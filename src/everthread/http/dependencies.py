@@ -10,16 +10,17 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Path, Query, Request
 from fastapi.security import HTTPBearer
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from everthread.conversation import Conversation
 from everthread.core.errors import Invalid
 from everthread.core.ids import MAX_ID_CHARACTERS
+from everthread.core.nouns import MAX_PAGE
 from everthread.http.auth import Caller
 from everthread.http.errors import HttpProblem
 from everthread.http.middleware import restore_slashes
 from everthread.http.turn_service import TurnService
-from everthread.instance import MAX_PAGE, Everthread
+from everthread.instance import Everthread
 
 
 class RequestModel(BaseModel):
@@ -54,6 +55,16 @@ async def _turns(request: Request) -> TurnService:
     return turns
 
 
+def _number_as_text(given: object) -> object:
+    return str(given) if isinstance(given, int) and not isinstance(given, bool) else given
+
+
+ConversationId = Annotated[
+    str,
+    Field(min_length=1, max_length=MAX_ID_CHARACTERS),
+    BeforeValidator(_number_as_text, json_schema_input_type=str | int),
+]
+"""In a body: clients that number their conversations may send the number, 123 for "123"."""
 CallerDep = Annotated[Caller, Depends(_caller)]
 AdminDep = Annotated[Caller, Depends(_admin)]
 EverthreadDep = Annotated[Everthread, Depends(_everthread)]

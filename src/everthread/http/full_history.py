@@ -15,16 +15,36 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from everthread.core import payloads
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.ids import LOCAL
+from everthread.history.full_history import FullHistory
 from everthread.http.errors import problem_response
 from everthread.http.responses import JsonResponse
 from everthread.instance import Everthread
+from everthread.langchain.messages import state_message
 
 Owner = str | Callable[[Request], str | Awaitable[str]]
 Merge = Annotated[bool, Query(description="Merge in messages that only the newest checkpoint has.")]
 Limit = Annotated[int | None, Query(ge=1, le=1000, description="About how many messages per page; all without it.")]
 Cursor = Annotated[str | None, Query(max_length=32, description="`next_cursor` of the previous page.")]
+
+
+def in_state_format(history: FullHistory) -> dict[str, Any]:
+    """A history with the keys of `/threads/{id}/state`, and messages with the keys that they have there and the time
+    at which they were said."""
+    messages = [
+        {**state_message(payload, str(payloads.message_id(payload) or "")), "created_at": payload.get("created_at")}
+        for payload in history["values"]["messages"]
+    ]
+    at, before = history["checkpoint"] or {}, history["parent_checkpoint"] or {}
+    return {
+        **history,
+        "values": {**history["values"], "messages": messages},
+        "interrupts": [],
+        "checkpoint_id": at.get("checkpoint_id"),
+        "parent_checkpoint_id": before.get("checkpoint_id"),
+    }
 
 
 def full_history_router(
@@ -49,11 +69,10 @@ def full_history_router(
         try:
             name = owner(request) if callable(owner) else owner
             name = await name if isawaitable(name) else name
-            return JsonResponse(
-                await et.full_history(
-                    thread_id, name, merge_checkpoint=merge_checkpoint, saver=saver, limit=limit, cursor=cursor
-                )
+            history = await et.full_history(
+                thread_id, name, merge_checkpoint=merge_checkpoint, saver=saver, limit=limit, cursor=cursor
             )
+            return JsonResponse(in_state_format(history))
         except (Invalid, NotFound) as problem:
             return problem_response(problem)
 

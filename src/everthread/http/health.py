@@ -62,7 +62,7 @@ async def get_ok() -> Response:
 @router.get("/info", tags=["LangGraph: server"], responses=COMMON_PROBLEMS)
 async def get_info() -> Response:
     """The versions, and which parts of the protocol are served."""
-    flags = {"assistants": True, "crons": False, "langsmith": False, "full_history": True}
+    flags = {"assistants": True, "crons": True, "langsmith": False, "full_history": True}
     return JsonResponse(
         {
             "version": version("everthread"),

@@ -10,6 +10,8 @@ A response is stored before it is sent. Streams are not stored: a turn keeps its
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import re
 from collections.abc import Sequence
 from hashlib import sha256
@@ -25,8 +27,10 @@ from everthread.core.replies import Replies, Reply
 from everthread.http.errors import HttpProblem, problem_response
 from everthread.http.middleware import read_body, replay_body
 
-LEASE_SECONDS = 120.0
-"""A request that is unanswered for so long has died with its process."""
+_LOG = logging.getLogger("everthread.http")
+LEASE_SECONDS = 10.0
+"""A request that was not renewed for so long has died with its process."""
+_RENEW_SECONDS = 3.0
 _MAX_STORED_BYTES = 4 * 1024 * 1024
 _STREAMS = ("/stream", "/stream/events")
 _KEPT_HEADERS = (b"content-type", b"location", b"content-location")
@@ -63,16 +67,26 @@ class IdempotencyMiddleware:
         scope["state"]["idempotency_key"] = key
         messages: list[Message] = []
         is_stored = False
+        renewing = asyncio.create_task(self._renew(owner, key, request))
         try:
             await self._app(scope, replay_body(body, receive), _collect(messages, send))
             if (reply := _to_reply(messages, request, scope["state"].get("conversation"))) is not None:
                 await self._replies.keep(owner, key, reply)
                 is_stored = True
         finally:
+            renewing.cancel()
             if not is_stored:
                 await self._replies.drop(owner, key, request)
         for message in messages:
             await send(message)
+
+    async def _renew(self, owner: str, key: str, request: bytes) -> None:
+        while True:
+            await asyncio.sleep(_RENEW_SECONDS)
+            try:
+                await self._replies.renew(owner, key, request, lease_seconds=LEASE_SECONDS)
+            except EverthreadError as problem:  # the request itself may succeed all the same, and the next try too
+                _LOG.warning("idempotency key not renewed: %s", problem)
 
 
 def _hash(scope: Scope, body: bytes) -> bytes:

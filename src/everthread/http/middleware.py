@@ -176,7 +176,7 @@ class RequestLogMiddleware:
                 if not scope["app"].state.is_stopping:  # else the server waits no longer, and would log a traceback
                     raise
             except Exception as problem:  # noqa: BLE001 - the stream's edge: nothing of a defect reaches a client
-                _LOG.error("defect", exc_info=problem, extra={"request_id": request_id, "path": scope["path"]})
+                _LOG.error("defect", exc_info=problem, extra={"request_id": request_id, "path": _shown_path(scope)})
                 if not status:
                     await internal_error_response()(scope, receive, send_with_id)
             seconds = time.perf_counter() - started
@@ -200,13 +200,19 @@ class RequestLogMiddleware:
         )
 
 
+def _shown_path(scope: Scope) -> str:
+    """Without the secret of a share link."""
+    path: str = scope["path"]
+    return "/shared/***" if path.startswith("/shared/") else path
+
+
 @contextmanager
 def _span(scope: Scope, request_id: str) -> Iterator[trace.Span]:
     """A span around the request, continuing the caller's trace; without an OpenTelemetry SDK it does nothing."""
     parent = propagate.extract(dict(Headers(scope=scope)))
     attributes = {
         "http.request.method": scope["method"],
-        "url.path": scope["path"],
+        "url.path": _shown_path(scope),
         "everthread.request_id": request_id,
     }
     with _TRACER.start_as_current_span(scope["method"], parent, SpanKind.SERVER, attributes) as span:

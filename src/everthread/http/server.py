@@ -26,10 +26,10 @@ from sse_starlette.sse import AppStatus
 from uvicorn.loops.auto import auto_loop_factory
 
 from everthread.core.errors import Conflict, Invalid
-from everthread.http.app import create_app, drain
+from everthread.http.app import McpApp, create_app, drain
 from everthread.http.auth import TokenVerifier
 from everthread.http.connections import limited_protocol, most_connections
-from everthread.http.v1.about import LoadDemo
+from everthread.http.v1.about import Demo
 from everthread.instance import Everthread
 from everthread.settings import Settings
 
@@ -82,7 +82,9 @@ OnListening = Callable[["Server"], None]
 class Server(uvicorn.Server):
     """Reports its address when it listens, and stops in the order described above; a second Ctrl-C does not wait."""
 
-    def __init__(self, config: uvicorn.Config, et: Everthread, settings: Settings, on_listening: OnListening) -> None:
+    def __init__(
+        self, config: uvicorn.Config, et: Everthread, settings: Settings, on_listening: OnListening, *, has_parent: bool
+    ) -> None:
         super().__init__(config)
         assert isinstance(config.app, FastAPI)
         self._app = config.app
@@ -90,11 +92,7 @@ class Server(uvicorn.Server):
         self._stop_seconds = settings.stop_seconds
         self._on_listening = on_listening
         self._told_at = 0.0
-        self._has_parent = False
-
-    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        self._has_parent = sockets is not None
-        await super().serve(sockets)
+        self._has_parent = has_parent
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
@@ -197,12 +195,8 @@ def listen(host: str, port: int) -> list[socket.socket]:
     except OSError as problem:
         for one in sockets:
             one.close()
-        raise _in_use(host, port) from problem
+        raise Conflict(f"cannot listen on {host}:{port}; is it in use? try --port") from problem
     return sockets
-
-
-def _in_use(host: str, port: int) -> Conflict:
-    return Conflict(f"cannot listen on {host}:{port}; is it in use? try --port")
 
 
 def tune_gc() -> None:
@@ -216,16 +210,15 @@ async def serve(
     et: Everthread,
     settings: Settings,
     on_listening: OnListening,
-    load_demo: LoadDemo | None = None,
+    demo: Demo | None = None,
+    mcp: McpApp | None = None,
     sockets: Sequence[socket.socket] | None = None,
 ) -> None:
     """Serve until Ctrl-C or SIGTERM; on these sockets, if some listen already."""
-    app = create_app(et, settings, needs_key=await needs_key(et, settings), load_demo=load_demo)
+    app = create_app(et, settings, needs_key=await needs_key(et, settings), demo=demo, mcp=mcp)
     AppStatus.enable_automatic_graceful_drain = False  # it would break streams off as soon as there is a signal
     config = uvicorn.Config(
         app,
-        host=settings.host,
-        port=settings.port,
         log_config=None,  # the command line sets up logging
         access_log=False,
         server_header=False,
@@ -233,8 +226,7 @@ async def serve(
         ws="none",
         http=limited_protocol(most_connections(settings.max_connections)),
     )
-    server = Server(config, et, settings, on_listening)
-    try:
-        await server.serve(None if sockets is None else list(sockets))
-    except SystemExit as problem:  # how uvicorn reports that the address is in use
-        raise _in_use(settings.host, settings.port) from problem
+    # Listening is ours, so that an address in use is one error, and not also a line that uvicorn logs.
+    own = listen(settings.host, settings.port) if sockets is None else list(sockets)
+    server = Server(config, et, settings, on_listening, has_parent=sockets is not None)
+    await server.serve(own)

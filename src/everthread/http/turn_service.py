@@ -28,7 +28,7 @@ from everthread.runs.event_log import TurnCodec
 from everthread.settings import Settings
 from everthread.turn.agent import Agent
 from everthread.turn.finish import outcome_of
-from everthread.turn.request import TurnOptions
+from everthread.turn.request import TurnOptions, validate
 from everthread.turn.run import begin_turn
 
 REQUEST_HASH = "request"
@@ -46,6 +46,16 @@ class TurnService:
     def agent(self) -> Agent:
         """Created for the first turn, in the event loop that serves it."""
         return bootstrap.agent(self._et, settings=self._settings)
+
+    async def begin_in(self, id: str, owner: str, message: object, options: TurnOptions) -> tuple[Conversation, str]:
+        """The same in the conversation with this id. One that does not exist is created once the request was found
+        valid: a refused one leaves nothing."""
+        try:
+            conversation = await self._et.conversations.get(id, owner)
+        except NotFound:
+            await validate(self._et.conversations.unsaved(id, owner), message, self.agent, options)
+            conversation = await self._et.conversations.ensure(id, owner)
+        return conversation, await self.begin(conversation, message, options)
 
     async def begin(self, conversation: Conversation, message: object, options: TurnOptions) -> str:
         """Start a turn and return its id; the question is durable then. A turn id that exists is not started again."""

@@ -8,8 +8,8 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import Any
 
-from everthread.core.nouns import Message
-from everthread.instance import MAX_PAGE, Everthread
+from everthread.core.nouns import MAX_PAGE, Message
+from everthread.instance import Everthread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

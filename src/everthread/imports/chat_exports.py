@@ -135,7 +135,7 @@ def read_open_webui(value: Mapping[str, Any]) -> Draft:
 
 
 _DETAILS = re.compile(r"<details\b([^>]*)>\s*(?:<summary>.*?</summary>)?(.*?)</details>\s*", re.DOTALL)
-_ATTRIBUTE = re.compile(r'([\w-]+)="([^"]*)"')
+_ATTRIBUTE = re.compile(r'(?<![\w-])([\w-]++)="([^"]*)"')
 
 
 def _open_webui_message(id: str, node: Mapping[str, Any]) -> dict[str, Any]:

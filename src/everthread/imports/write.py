@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from everthread.conversation import dump_metadata
+from everthread.core.entries import EntryOrigin
 from everthread.core.errors import Conflict, Erased, EverthreadError, Invalid, NotFound
 from everthread.core.nouns import Ref
 from everthread.core.ports import NewConversation
@@ -92,7 +93,10 @@ class SessionWriter:
         for native, first_byte, line in messages:
             try:
                 prepared = ingest.prepare(
-                    native.payload, field=str(native.payload.get("id")), count_later=self._store.log.defers_token_count
+                    native.payload,
+                    field=str(native.payload.get("id")),
+                    count_later=self._store.log.defers_token_count,
+                    origin=EntryOrigin.IMPORT,
                 )
             except EverthreadError as problem:
                 self._counts.add_problem(f"{place}: {problem}")

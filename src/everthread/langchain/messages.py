@@ -124,6 +124,18 @@ def to_langchain(
     return [_to_message(message, with_ids) for message in messages]
 
 
+def state_message(payload: Payload, id: str) -> dict[str, Any]:
+    """A message with the keys that LangGraph gives it in a state, whatever format it came in."""
+    word = {"user": "human", "assistant": "ai"}.get(role := payloads.role(payload) or "", role)
+    try:
+        found = _to_message(
+            {name: value for name, value in payload.items() if name != "created_at"}, False
+        ).model_dump()
+    except (Invalid, ValueError, TypeError, NotImplementedError, KeyError):  # nothing that LangChain has a class for
+        found = {"additional_kwargs": {}, "response_metadata": {}, "name": None, **payload, "type": word}
+    return {**found, "id": found.get("id") or id}
+
+
 def _to_message(stored: Message | Payload, with_ids: bool) -> BaseMessage:
     if isinstance(stored, Message) and stored.is_erased:
         raise NotFound(f"message {stored.id!r} was erased; there is nothing to convert")

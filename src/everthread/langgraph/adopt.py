@@ -133,6 +133,8 @@ class Adopter:
         rows, active = await self._et.store.log.branches(ref)
         (shown,) = [row.leaf_depth for row in rows if row.number == active]
         after = (await conversation.refresh()).info.entry_count
+        if conversation.title is None:
+            await conversation.request_title()
         return ThreadAdoption(thread_id=thread_id, messages=shown, entries=after - before)
 
     async def _begin_anew(self, conversation: Conversation) -> None:

@@ -26,7 +26,7 @@ from everthread.adapters.checkpoints.saver import LogSaver
 from everthread.adapters.checkpoints.serde import Allowed
 from everthread.adapters.checkpoints.threads import CheckpointAddress, address_of
 from everthread.core.errors import Invalid, StoreError
-from everthread.core.ids import LOCAL, check_id, new_id
+from everthread.core.ids import LOCAL, check_conversation_id, check_id, new_id
 from everthread.instance import Everthread
 from everthread.langgraph.archive import Archive, PutRecord, Record, WritesRecord, put_record, writes_record
 from everthread.langgraph.lifecycle import bridge_of
@@ -293,11 +293,11 @@ class ArchivingSaver(BaseCheckpointSaver[Any]):
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Remove the thread's checkpoints; its log is kept, and a later put begins anew."""
-        await self._bridge.run(self._archive.delete(self._owner, check_id(thread_id, "thread_id")))
+        await self._bridge.run(self._archive.delete(self._owner, check_conversation_id(thread_id, "thread_id")))
         await self._inner.adelete_thread(thread_id)
 
     def delete_thread(self, thread_id: str) -> None:
-        self._bridge.call(self._archive.delete(self._owner, check_id(thread_id, "thread_id")))
+        self._bridge.call(self._archive.delete(self._owner, check_conversation_id(thread_id, "thread_id")))
         self._inner.delete_thread(thread_id)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:

@@ -24,6 +24,7 @@ from everthread.adapters.checkpoints.langchain_json import (
 from everthread.conversation import Conversation
 from everthread.core import payloads
 from everthread.core.errors import Invalid, NotFound
+from everthread.core.ids import check_conversation_id
 from everthread.core.nouns import Ref
 from everthread.instance import Everthread
 
@@ -248,6 +249,7 @@ class RunCapture:
     """All lists of one run, by namespace."""
 
     def __init__(self, et: Everthread, thread_id: str, owner: str) -> None:
+        thread_id = check_conversation_id(thread_id, "thread_id")
         self._et = et
         self._owner = owner
         self._thread = LazyConversation(et, thread_id, owner)

@@ -6,17 +6,19 @@ only, and what looks like a credential is masked. What is found is quoted as dat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable
+from inspect import Parameter, Signature, signature
 from pathlib import PurePath
 from typing import Any
 
-from mcp.server.fastmcp import FastMCP
+from mcp.server.fastmcp import Context, FastMCP
 
 from everthread.conversation import Conversation
 from everthread.core.errors import EverthreadError, NotFound
-from everthread.core.nouns import Hits, Message
+from everthread.core.nouns import MAX_PAGE, Hits, Message
 from everthread.core.payloads import searchable
-from everthread.instance import MAX_PAGE, Everthread
+from everthread.core.trust import Trust
+from everthread.instance import Everthread
 from everthread.text.secrets import redact_secrets
 
 INSTRUCTIONS = (
@@ -85,7 +87,7 @@ class History:
     async def remember(self, text: str) -> str:
         """Remember a fact or a preference of the user for all later sessions."""
         try:
-            memory = await self._et.memories.add(self._owner, text, origin="model")
+            memory = await self._et.memories.add(self._owner, text, origin="model", trust=Trust.DATA)
         except EverthreadError as problem:
             return f"Not remembered: {problem}"
         return f"Remembered ({memory.id})."
@@ -143,23 +145,38 @@ def _shown(message: Message, *, show_secrets: bool) -> str:
     return f"[{message.seq}] {message.role} {at:%Y-%m-%d %H:%M}\n{text[:_MOST_CHARACTERS]}{cut}"
 
 
-def mcp_server(et: Everthread, owner: str, project: str | None) -> FastMCP:
-    """The server, with its tools; `project` is the folder whose sessions are shown, None for all."""
-    history = History(et, owner, project)
-    server = FastMCP("everthread", instructions=INSTRUCTIONS, log_level="WARNING")
-    named: Sequence[tuple[str, Callable[..., Any]]] = (
-        ("search_history", history.search),
-        ("recall", history.recall),
-        ("read_messages", history.read),
-        ("list_sessions", history.sessions),
-        ("remember", history.remember),
-    )
-    for name, tool in named:
-        server.tool(name=name)(tool)
+def mcp_server(history_of: Callable[[Context[Any, Any, Any]], History], **settings: Any) -> FastMCP:
+    """The server, with its tools; `history_of` says whose history a request is about, and of which project.
+    `settings` are FastMCP's."""
+    server = FastMCP("everthread", instructions=INSTRUCTIONS, log_level="WARNING", **settings)
+    for name, method in (
+        ("search_history", History.search),
+        ("recall", History.recall),
+        ("read_messages", History.read),
+        ("list_sessions", History.sessions),
+        ("remember", History.remember),
+    ):
+        server.tool(name=name)(_as_tool(method, history_of))
 
     @server.resource("everthread://sessions/{session}", mime_type="text/plain")
     async def session_text(session: str) -> str:
         """The first hundred messages of a session."""
-        return await history.read(session, limit=100)
+        return await history_of(server.get_context()).read(session, limit=100)
 
     return server
+
+
+def _as_tool(
+    method: Callable[..., Awaitable[str]], history_of: Callable[[Context[Any, Any, Any]], History]
+) -> Callable[..., Awaitable[str]]:
+    """A function with the method's arguments and description, which asks for the history at each call."""
+    arguments = [one for one in signature(method, eval_str=True).parameters.values() if one.name != "self"]
+    context = Parameter("context", Parameter.KEYWORD_ONLY, annotation=Context)
+
+    async def tool(context: Context[Any, Any, Any], **given: Any) -> str:
+        return await method(history_of(context), **given)
+
+    tool.__doc__ = method.__doc__
+    tool.__signature__ = Signature([*arguments, context], return_annotation=str)  # type: ignore[attr-defined]
+    tool.__annotations__ = {one.name: one.annotation for one in (*arguments, context)} | {"return": str}
+    return tool

@@ -12,9 +12,11 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
+from types import MappingProxyType
 
 from everthread.core.entries import seq_of
 from everthread.core.queries import Term
+from everthread.recall.query import RecallQuery, RelatedTerms
 from everthread.text.bm25 import idf
 from everthread.text.irregular_verbs import other_forms
 
@@ -22,6 +24,8 @@ NEIGHBOUR_REACH = 4
 """The number of messages on either side to which a message lends a share of its score."""
 _TOPIC_REACH = 8
 """The number of messages on either side that count as the topic around a message."""
+_FURTHEST = 3 * NEIGHBOUR_REACH
+"""So far around what was found are a named speaker's messages looked for, where there is room."""
 _MAX_LENDERS = 300
 """Only this many of the best matches lend to their neighbours, which bounds the cost."""
 _MIN_IDF_SHARE = 0.02
@@ -29,10 +33,13 @@ _MIN_IDF_SHARE = 0.02
 and its postings are the longest."""
 _LENT_SHARE = 0.3
 """The share of its score that a message lends to the next one; half of that at each further step."""
+MAX_RELATED_POSTINGS = 1_000
+"""A related word that more messages have tells nothing."""
 _LENT_BY_STEP = [(step, _LENT_SHARE / 2 ** (step - 1)) for step in range(1, NEIGHBOUR_REACH + 1)]
 
 PostingLists = Mapping[Term, Sequence[int]]
 """For each term, the keys of the messages that have it, ascending."""
+_NONE: Mapping[Term, Mapping[int, float]] = MappingProxyType({})
 
 
 def merge_forms(terms: Iterable[Term], postings: PostingLists) -> PostingLists:
@@ -49,6 +56,38 @@ def idf_by_term(postings: PostingLists, total: int) -> dict[Term, float]:
     return {term: idf(len(having), total) for term, having in postings.items()}
 
 
+def weigh_related(
+    query: RecallQuery, found: PostingLists, idfs: Mapping[Term, float], total: int, weight: float
+) -> RelatedTerms:
+    """Of the related terms those that some messages have but not too many, and what share of a term's worth each
+    counts: less where it is the commoner word."""
+    weighed: dict[Term, dict[int, float]] = {}
+    for term, having in found.items():
+        if 0 < len(having) <= MAX_RELATED_POSTINGS:
+            own = idf(len(having), total)
+            shares = {at: (share, idfs.get(query.terms[at], 0.0)) for at, share in query.related[term].items()}
+            weighed[term] = {
+                at: weight * share * min(1.0, own / whole) for at, (share, whole) in shares.items() if whole
+            }
+    return weighed
+
+
+def substitutes(
+    query: RecallQuery, related: RelatedTerms, found: PostingLists, postings: PostingLists
+) -> dict[Term, dict[int, float]]:
+    """For each term the messages that have only words related to it, and what share of its worth that is."""
+    shares: dict[Term, dict[int, float]] = {}
+    for term, by_place in related.items():
+        for at, share in by_place.items():
+            if query.terms[at] in postings:
+                known = shares.setdefault(query.terms[at], {})
+                known.update((key, share) for key in found[term] if known.get(key, 0.0) < share)
+    for term, known in shares.items():
+        for key in known.keys() & set(postings[term]):
+            del known[key]
+    return shares
+
+
 def drop_common_terms(
     postings: PostingLists, idfs: Mapping[Term, float], enough: int, hidden: Collection[int] = frozenset()
 ) -> PostingLists:
@@ -62,12 +101,15 @@ def drop_common_terms(
     return rare if len(keys) >= enough else postings
 
 
-def choose_candidates(postings: PostingLists, idfs: Mapping[Term, float], limit: int) -> list[int]:
-    """Return the keys of the likeliest messages, at most `limit`. Some have none of the words but good neighbours."""
+def choose_candidates(
+    postings: PostingLists, idfs: Mapping[Term, float], limit: int, related: Mapping[Term, Mapping[int, float]] = _NONE
+) -> list[int]:
+    """Return the keys of the likeliest messages, at most `limit`. Some have none of the words but related ones, or good
+    neighbours."""
     if not postings:
         return []
-    scores = _score_messages(postings, idfs)
-    tally = _tally_scores(scores, postings, idfs)
+    scores = _score_messages(postings, idfs, related)
+    tally = _tally_scores(scores, postings, idfs, related)
     with_lent = dict(scores)
     known = with_lent.get
     for key in _best(scores, _MAX_LENDERS, tally):
@@ -84,8 +126,21 @@ def choose_candidates(postings: PostingLists, idfs: Mapping[Term, float], limit:
     return [*likelier, *islice(level, limit - len(likelier))]
 
 
-def _score_messages(postings: PostingLists, idfs: Mapping[Term, float]) -> dict[int, float]:
-    """Return, for each message, the sum of the idfs of the terms it has."""
+def further_around(keys: Sequence[int], limit: int) -> list[int]:
+    """Return the keys of at most `limit` messages that lie around these, the nearest first."""
+    known, further = set(keys), dict[int, None]()
+    for step in range(1, _FURTHEST + 1):
+        for key in keys:
+            if len(further) >= limit:
+                return list(further)[:limit]
+            further.update((one, None) for one in (key + step, key - step) if one not in known)
+    return list(further)[:limit]
+
+
+def _score_messages(
+    postings: PostingLists, idfs: Mapping[Term, float], related: Mapping[Term, Mapping[int, float]]
+) -> dict[int, float]:
+    """Return, for each message, the sum of the idfs of the terms it has, or its share of those."""
     longest, *others = sorted(postings, key=lambda term: len(postings[term]), reverse=True)
     scores = dict.fromkeys(postings[longest], idfs[longest])  # in C: the longest list needs no additions
     known = scores.get
@@ -93,14 +148,23 @@ def _score_messages(postings: PostingLists, idfs: Mapping[Term, float]) -> dict[
         weight = idfs[term]
         for key in postings[term]:
             scores[key] = known(key, 0.0) + weight
+    for term, shares in related.items():
+        weight = idfs[term]
+        for key, share in shares.items():
+            scores[key] = known(key, 0.0) + share * weight
     return scores
 
 
-def _tally_scores(scores: Mapping[int, float], postings: PostingLists, idfs: Mapping[Term, float]) -> Counter[float]:
+def _tally_scores(
+    scores: Mapping[int, float],
+    postings: PostingLists,
+    idfs: Mapping[Term, float],
+    related: Mapping[Term, Mapping[int, float]],
+) -> Counter[float]:
     """Count the messages with each score. Most messages have the commonest term and no other; they all have the same
     score and are counted by subtraction, without visiting them."""
     commonest = max(postings, key=lambda term: len(postings[term]), default=None)
-    others = set[int]().union(*(having for term, having in postings.items() if term != commonest))
+    others = set[int]().union(*(having for term, having in postings.items() if term != commonest), *related.values())
     tally = Counter(map(scores.__getitem__, others))
     if commonest is not None and len(scores) > len(others):
         tally[idfs[commonest]] += len(scores) - len(others)

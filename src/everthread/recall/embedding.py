@@ -67,7 +67,10 @@ async def catch_up(store: Store, meaning: SemanticIndex, ref: Ref) -> int:
     known = indexed.get(model)
     after, last = known.newest_seq if known else 0, info.entry_count
     embedded = 0
-    while after < last and (entries := await store.log.scan(ref, after=after, limit=min(_PAGE, last - after))):
+    while after < last:
+        entries = await store.log.scan(ref, after=after, limit=min(_PAGE, last - after), with_tokens=False)
+        if not entries:
+            break
         embedded += await _embed(meaning, ref, entries)
         revised = {
             entry.revises for entry in entries if entry.change_kind == Revision.REPLACE and entry.kind == Kind.MESSAGE
@@ -87,7 +90,8 @@ async def is_behind(store: Store, meaning: SemanticIndex, ref: Ref) -> bool:
     newest = known.newest_seq if known else 0
     if info.off_record or newest >= info.entry_count:
         return False
-    return any(map(embeddable_parts, await store.log.scan(ref, after=newest, limit=_MAX_SCANNED)))
+    entries = await store.log.scan(ref, after=newest, limit=_MAX_SCANNED, with_tokens=False)
+    return any(map(embeddable_parts, entries))
 
 
 def embeddable_parts(entry: Entry) -> list[str]:

@@ -14,10 +14,10 @@ from typing import Final
 
 from everthread.core.documents import Collection, Document, PassageHit, PassageHits, Read, ReadDocument, Route
 from everthread.core.embeddings import Embedder
-from everthread.core.errors import Invalid, ModelError, NotFound
+from everthread.core.errors import Invalid, ModelError, NotFound, StoreError
 from everthread.core.ids import check_id, check_text
 from everthread.core.notes import NoteKind, NoteQuery, NotesFound
-from everthread.core.nouns import Page
+from everthread.core.nouns import MAX_PAGE, Page
 from everthread.core.ports import Store
 from everthread.core.queries import Query
 from everthread.history.arguments import check_count
@@ -43,10 +43,17 @@ from everthread.text.words import character_pairs, fold, is_unspaced, split_runs
 MAX_BYTES: Final = 50_000_000
 MAX_CHARACTERS: Final = 10_000_000
 MAX_NAME_CHARACTERS: Final = 256
-MAX_PAGE: Final = 1000
 _BATCH: Final = 64
 MIN_COVERAGE: Final = 0.5
 """A collection is chosen for a question when its best passage has at least this share of what the question asks for."""
+
+MIN_CLOSENESS: Final = 0.28
+"""… or when its best passage is this close to the question in meaning (cosine) …"""
+MIN_MARGIN: Final = 0.08
+"""… and so much closer than the best of every other collection."""
+_NEAREST: Final = 50
+_MIN_UNDERSTOOD: Final = 0.5
+"""A model that knows less of the words of a question is not asked."""
 
 
 class Knowledge:
@@ -210,7 +217,9 @@ class Knowledge:
     async def route(self, owner: str, query: str, collections: Sequence[str] | None = None) -> Route:
         """Choose the collection that a question should be looked up in, among the named ones or all.
 
-        None is chosen when no passage covers at least half of what the question asks for.
+        By words, the collection whose best passage covers most of what the question asks for, if that is half of it or
+        more. Otherwise by meaning, where there is an embedder: the collection with the passage closest to the question,
+        if it is close, and clearly closer than that of any other. `why` says which, or why none was chosen.
         """
         question = check_query(query)[:MAX_QUERY_CHARS]
         parsed = parse_query(content_words(question))
@@ -226,7 +235,35 @@ class Knowledge:
             scores[name] = max(scores[name], coverage(note.text, weighted))
         ranked = dict(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])))
         best = next(iter(ranked), None)
-        return Route(collection=best if best and ranked[best] >= MIN_COVERAGE else None, scores=ranked)
+        if best and ranked[best] >= MIN_COVERAGE:
+            why = f"by words: a passage has {ranked[best]:.0%} of what the question asks for"
+            return Route(collection=best, scores=ranked, why=why)
+        collection, why = await self._route_by_meaning(owner, names, question)
+        return Route(collection=collection, scores=ranked, why=why)
+
+    async def _route_by_meaning(self, owner: str, names: Sequence[str], question: str) -> tuple[str | None, str]:
+        """The collection whose best passage is clearly the closest, and why; or why there is none."""
+        too_few_words = f"no passage has {MIN_COVERAGE:.0%} of what the question asks for"
+        if self._embedder is None or self._embedder.understood_share(question) < _MIN_UNDERSTOOD:
+            return None, too_few_words
+        namespaces = [passages_namespace(name) for name in names]
+        try:
+            vector = await self._embedder.query(question)
+            nearest = await self._store.notes.nearest(owner, namespaces, self._embedder.name, vector, limit=_NEAREST)
+        except (ModelError, StoreError):
+            return None, f"{too_few_words}, and the meaning could not be compared"
+        closest: dict[str, float] = {}
+        for note, cosine in nearest:
+            closest.setdefault(collection_name(note.namespace), cosine)
+        # A collection that is not among the nearest has nothing closer than the last of them.
+        floor = nearest[-1][1] if len(nearest) == _NEAREST else 0.0
+        first, second = [*sorted(closest, key=lambda name: -closest[name]), None, None][:2]
+        if first is None or closest[first] < MIN_CLOSENESS:
+            return None, f"{too_few_words}, and none is close to it in meaning"
+        margin = closest[first] - (floor if second is None else closest[second])
+        if margin < MIN_MARGIN:
+            return None, f"{too_few_words}, and {first} and {second} are equally close to it in meaning"
+        return first, f"by meaning: its best passage is {closest[first]:.2f} close, {margin:.2f} closer than any other"
 
 
 def _within(hits: Sequence[PassageHit], room: int) -> list[PassageHit]:

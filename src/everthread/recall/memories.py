@@ -13,11 +13,12 @@ from everthread.context.tokens import count_tokens
 from everthread.core.clock import from_micros
 from everthread.core.embeddings import Embedder
 from everthread.core.errors import Invalid, NotFound
-from everthread.core.ids import check_id, check_text, new_id
+from everthread.core.ids import check_conversation_id, check_id, check_text, new_id
 from everthread.core.memories import ALWAYS_SHOWN, Habit, Memory, MemoryHit, MemoryKind, MemoryScope, Origin
 from everthread.core.notes import NoteKind, NoteQuery, NoteState
-from everthread.core.nouns import EraseReport, Page, Ref
+from everthread.core.nouns import MAX_PAGE, EraseReport, Page, Ref
 from everthread.core.ports import Store
+from everthread.core.trust import Trust
 from everthread.history.arguments import check_count
 from everthread.recall.embedding import embed_texts
 from everthread.recall.memory_intents import (
@@ -34,7 +35,6 @@ from everthread.recall.note_search import ScoredNote, check_query, find_notes, p
 
 MAX_TEXT_CHARACTERS: Final = 4_000
 MAX_SUBJECT_CHARACTERS: Final = 128
-MAX_PAGE: Final = 1000
 _MAX_HISTORY: Final = 1000
 """How far a history is followed: nobody reads further, and a damaged chain must not go on for ever."""
 _ALL_STATES = (NoteState.LIVE, NoteState.PAST, NoteState.FORGOTTEN)
@@ -71,13 +71,16 @@ class Memories:
         pinned: bool | None = None,
         id: str | None = None,
         origin: Origin = "person",
+        trust: Trust = Trust.USER,
+        made_at_seq: int | None = None,
     ) -> Memory:
         """Remember something, and return the memory as it is stored.
 
         `conversation` and `seq` say which message it comes from; with the scope `conversation` or `task` it applies to
         that conversation only. Adding the same text again changes nothing. A live memory of the same `subject` and
         scope, or the one that `supersedes` names, becomes its past. Profiles and instructions are `pinned` by default:
-        every context shows them. Raises Conflict when the conversation is off the record.
+        every context shows them; those of trust `data` never are. Raises Conflict when the conversation is off the
+        record.
         """
         where = _check_choice(MemoryScope, scope, "scope")
         what = _check_choice(MemoryKind, kind, "kind")
@@ -94,10 +97,12 @@ class Memories:
             kind=what,
             scope=where,
             tokens=count_tokens(said),
-            conversation=None if conversation is None else check_id(conversation, "conversation"),
+            conversation=None if conversation is None else check_conversation_id(conversation, "conversation"),
             seq=None if seq is None else check_count(seq, "seq") or None,
             subject=None if subject is None else check_subject(subject),
             origin=origin,
+            trust=trust,
+            made_at_seq=made_at_seq,
             confidence=_check_confidence(confidence),
             supersedes=None if supersedes is None else check_id(supersedes, "supersedes"),
             is_pinned=what in ALWAYS_SHOWN if pinned is None else _check_flag(pinned, "pinned"),
@@ -160,8 +165,9 @@ class Memories:
     async def _namespaces(self, owner: str, conversation: str | None) -> Sequence[str] | None:
         if conversation is None:
             return None
-        await self._store.conversations.get(Ref(owner, check_id(conversation, "conversation")))
-        return memory_namespaces(conversation)
+        id = check_conversation_id(conversation, "conversation")
+        await self._store.conversations.get(Ref(owner, id))
+        return memory_namespaces(id)
 
     async def search(
         self, owner: str, query: str, *, conversation: str | None = None, limit: int = 10
@@ -205,6 +211,32 @@ class Memories:
             is_pinned=None if pinned is None else _check_flag(pinned, "pinned"),
         )
         return await self._store.notes.change(owner, change)
+
+    async def confirm(self, owner: str, id: str) -> Memory:
+        """Confirm a memory of trust `data` as the user's own: from then on it is shown as any other. The new memory is
+        returned; the unconfirmed one is its past. Only a person's door may call this, never a model's.
+
+        ```python
+        for memory in await et.memories.list("local"):
+            if memory.trust is everthread.Trust.DATA:
+                await et.memories.confirm("local", memory.id)
+        ```
+        """
+        known = await self.get(owner, id)
+        if known.trust is not Trust.DATA:
+            return known
+        return await self.add(
+            owner,
+            known.text,
+            kind=known.kind,
+            scope=known.scope,
+            conversation=None if known.source is None else known.source.conversation,
+            seq=None if known.source is None else known.source.seq,
+            subject=known.subject,
+            confidence=known.confidence,
+            supersedes=known.id,
+            origin=known.origin,
+        )
 
     async def forget(self, owner: str, id: str) -> Memory:
         """Remove a memory from every search and context. `restore` undoes it; `erase` destroys the text."""

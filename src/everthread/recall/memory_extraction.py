@@ -30,6 +30,7 @@ from everthread.core.memories import ALWAYS_SHOWN, Memory, MemoryKind, MemorySco
 from everthread.core.notes import NoteKind, NoteQuery
 from everthread.core.nouns import Message, Ref
 from everthread.core.ports import Store
+from everthread.core.trust import Trust, trust_of
 from everthread.recall.embedding import embed_texts
 from everthread.recall.memory_intents import NewMemory, ReadMark, Remember, read_until
 from everthread.recall.memory_rules import (
@@ -77,7 +78,7 @@ async def extract_memories(store: Store, ref: Ref, options: ExtractionOptions) -
     until = await memories_read_until(store, ref)
     memories: list[Memory] = []
     model_asked = model_failed = False
-    while entries := await store.log.scan(ref, after=until, limit=_PAGE):
+    while entries := await store.log.scan(ref, after=until, limit=_PAGE, with_tokens=False):
         texts, by_rules = await run_in_background(_read_by_rules, entries, options.redact)
         by_model: Mapping[int, Sequence[ExtractedMemory]] = {}
         if options.model is not None and not model_failed and (unread := _choose_for_model(texts, by_rules)):
@@ -87,6 +88,8 @@ async def extract_memories(store: Store, ref: Ref, options: ExtractionOptions) -
             except ModelError:
                 model_failed = True
         new = [*_as_new_memories(ref, by_rules, "rules"), *_as_new_memories(ref, by_model, "model")]
+        trusts = {entry.place_seq: trust_of(entry.origin, entry.role) for entry in entries}
+        new = [replace(one, trust=trusts.get(one.seq or 0, Trust.USER)) for one in new]
         vectors = await embed_texts(options.embedder, [one.text for one in new])
         new = [replace(one, vector=vector) for one, vector in zip(new, vectors, strict=True)]
         until = entries[-1].seq

@@ -29,6 +29,7 @@ from everthread.core.notes import (
     NoteState,
     Topic,
 )
+from everthread.core.trust import Trust, is_trusted_as
 from everthread.text.words import fold
 
 
@@ -47,6 +48,8 @@ class NewMemory:
     """The message it is from."""
     subject: str | None = None
     origin: Origin = "person"
+    trust: Trust = Trust.USER
+    made_at_seq: int | None = None
     confidence: float = 1.0
     supersedes: str | None = None
     is_pinned: bool = False
@@ -148,8 +151,12 @@ class _MemoryWriter:
             return note_to_memory(same_id, self._owner)  # a retry
         known = self._same_topic(new)
         for one in known:
-            if comparable_text(one.text) == comparable_text(new.text) and new.supersedes in (None, one.id):
+            is_same = comparable_text(one.text) == comparable_text(new.text) and new.supersedes in (None, one.id)
+            if is_same and is_trusted_as(one.trust, new.trust):
                 return one
+        known = [
+            one for one in known if is_trusted_as(new.trust, one.trust)
+        ]  # a file takes no place of the user's word
         if new.supersedes is not None and all(one.id != new.supersedes for one in known):
             known.append(get_live_memory(self._seen, new.supersedes, self._owner))
         memory = _create(new, self._owner, self._now, known[-1].id if known else None)
@@ -209,10 +216,12 @@ def _create(new: NewMemory, owner: str, now: int, supersedes: str | None) -> Mem
         subject=new.subject,
         source=None if new.conversation is None else MemorySource(new.conversation, new.seq or 0),
         origin=new.origin,
+        trust=new.trust,
+        made_at_seq=new.made_at_seq,
         confidence=new.confidence,
         tokens=new.tokens,
         supersedes=supersedes,
-        pinned_at=at if new.is_pinned else None,
+        pinned_at=at if new.is_pinned and new.trust is not Trust.DATA else None,
         created_at=at,
         updated_at=at,
     )
@@ -285,6 +294,34 @@ class Forget:
         return NoteDecision(result=changed, put=[memory_to_note(changed, kept)])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuarantineMemories:
+    """Take memories out of sight that may be made from a quarantined message, or bring them back when no other such
+    message stands behind them; gives how many it changed."""
+
+    owner: str
+    source: MemorySource
+    ids: Sequence[str]
+    is_back: bool = False
+
+    def needs(self) -> NoteNeeds:
+        return NoteNeeds(keys=[memory_key(id) for id in self.ids])
+
+    def decide(self, seen: NotesSeen, now: int) -> NoteDecision[int]:
+        put = []
+        for note in seen.by_key.values():
+            old = note_to_memory(note, self.owner)
+            others = tuple(one for one in old.quarantined_by if one != self.source)
+            by = others if self.is_back else (*others, self.source)
+            was_forgotten = old.state is MemoryState.FORGOTTEN and not old.quarantined_by  # by a person: it stays so
+            if by == old.quarantined_by or was_forgotten:
+                continue
+            seen_again = MemoryState.LIVE if old.past_at is None else MemoryState.PAST
+            changed = replace(old, state=MemoryState.FORGOTTEN if by else seen_again, quarantined_by=by)
+            put.append(memory_to_note(changed, vector_of(note)))
+        return NoteDecision(result=len(put), put=put)
+
+
 # -- a memory as a note --------------------------------------------------------------------------------------------
 
 USER_NAMESPACE = "user"
@@ -336,7 +373,7 @@ def vector_of(note: Note | None) -> NoteVector | None:
 
 def memory_to_note(memory: Memory, vector: NoteVector | None = None) -> Note:
     """A memory as it is stored."""
-    record = {
+    record: dict[str, Any] = {
         "kind": memory.kind,
         "scope": memory.scope,
         "subject": memory.subject,
@@ -345,7 +382,12 @@ def memory_to_note(memory: Memory, vector: NoteVector | None = None) -> Note:
         "tokens": memory.tokens,
         "supersedes": memory.supersedes,
         "superseded_by": memory.superseded_by,
+        "trust": memory.trust,
     }
+    if memory.made_at_seq is not None:
+        record["made_at_seq"] = memory.made_at_seq
+    if memory.quarantined_by:
+        record["quarantined_by"] = [tuple(source) for source in memory.quarantined_by]
     return Note(
         kind=NoteKind.MEMORY,
         id=memory.id,
@@ -384,6 +426,9 @@ def note_to_memory(note: Note, owner: str) -> Memory:
         tokens=record["tokens"],
         supersedes=record["supersedes"],
         superseded_by=record["superseded_by"],
+        trust=Trust(record.get("trust", Trust.USER)),  # those from before there was trust have none
+        made_at_seq=record.get("made_at_seq"),
+        quarantined_by=tuple(MemorySource(*source) for source in record.get("quarantined_by", ())),
         state=next(state for state, number in _STATES.items() if number == note.state),
         pinned_at=None if note.pinned_at is None else from_micros(note.pinned_at),
         past_at=None if note.past_at is None else from_micros(note.past_at),

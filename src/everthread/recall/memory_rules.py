@@ -51,10 +51,14 @@ def extract_by_rules(text: str) -> list[ExtractedMemory]:
 # -- sentences -----------------------------------------------------------------------------------------------------
 
 _CUE: Final = re.compile(
-    r"\b(?:my|our|me|i|i['’]m|we|always|never|ever|from now on|going forward|in (?:the )?future|remember|keep in mind"
+    r"\b(?:my|our|me|i|i['’]m|we|always|never|ever|from (?:now|here) on|going forward|in (?:the )?future"
+    r"|remember|keep in mind|fan of|future"
     r"|bear in mind|don['’]t|please|avoid|answer|reply|respond|use|stop|keep)\b"
 )
-_CUE_IN_CHINESE: Final = re.compile("我|记住|记得|记一下|以后|今后|从现在|从今|不要|别|请|一律|千万|尽量|预算|之前先")
+_CUE_IN_CHINESE: Final = re.compile(
+    "我|俺|咱|本人|记住|记得|记一下|记着|以后|今后|从现在|从今|不要|别|请|一律|统一|始终|千万|尽量"
+    r"|每次|凡是|预算|之前先|在读|坐标|老家|现居|自学|备考|自我介绍|退休前"
+)
 """Apart, because each of these would be tried at every letter of an English text."""
 
 
@@ -76,22 +80,32 @@ _END = re.compile(
 _OPENINGS = re.compile(
     r"^(?:(?:hi|hello|hey|hi there|hey there|well|so|oh|ok|okay|yes|yeah|no|also|and|but|btw|by the way|fyi"
     r"|for the record|just so you know|just to let you know|for your information|actually|please note that|note that"
-    r"|as i said|thanks|thank you|good (?:morning|afternoon|evening)|你好|您好|嗨|哈喽|大家好|对了|另外|还有"
-    r"|顺便说一下|顺便|其实|嗯|好的|谢谢)"
-    r"(?:[,.!:，。！：、~\s]+|(?<=[\u4e00-\u9fff])))+",
+    r"|as i said|thanks|thank you|good (?:morning|afternoon|evening)|haha|honestly|anyway|first of all|sorry|correction"
+    r"|quick context|for context|some background|one more thing|before we begin|that worked|no worries|since|because"
+    r"|(?:i|we) (?:should|must|want to|have to) (?:also )?(?:mention|add|say|tell you)(?: that)?"
+    r"|你好|您好|嗨|哈喽|大家好|对了|另外|还有|早上好|晚上好|不好意思|哈哈|没事|更正一下|纠正一下"
+    r"|补充一下|备注|说明一下(?:情况)?"
+    r"|先说明一下(?:情况)?|先说一下(?:情况)?|跟你说一声|跟你说一下|告诉你一声|我改主意了|因为|由于"
+    r"|顺便说一下|顺便说一句|顺便提一下|顺便|其实|嗯|好的|谢谢)"
+    r"(?:[,.!:，。！：、~\s—–-]+|(?<=[\u4e00-\u9fff])))+",
     re.IGNORECASE,
 )
+_OWN_NAMES = re.compile("^(?:俺们?|咱们?|本人)(?=[\u4e00-\u9fff])")
+"""Other words for \u6211."""
 _BEGINS = re.compile(
     r"(?:(?:please|you can|you may|just|everyone can) )*(?:my|call me|i['’ ]|always|never|from now|going forward"
     r"|in (?:the )?future|henceforth|remember|keep in mind|bear in mind|don['’]t|do not|we\b|our\b|everyone calls"
-    r"|people call|stop\b|use\b|keep\b|avoid\b|answer\b|reply\b|respond\b|only\b|for all\b|as an? |\w+ is (?:not )?my )"
+    r"|people call|stop\b|use\b|keep\b|avoid\b|answer\b|reply\b|respond\b|only\b|for all\b|as an? "
+    r"|\w+ is (?:not )?my |pls |plz |when(?:ever)? |speaking as |being an? |big |huge |skip |you can "
+    r"|from here|let me |[^?\n]{3,80}, (?:always|every time)$)"
     r"|[\u4e00-\u9fff]",
     re.IGNORECASE,
 )
 """How a sentence begins that any rule could fit: most are told apart at once."""
 _NOT_MEANT = re.compile(
     r"\b(?:if|suppose|imagine|pretend|let['’]s say|for example|e\.g|translate|rewrite|proofread"
-    r"|(?:the|my|a) (?:story|novel|film|movie|poem|essay|character|protagonist)|just kidding)\b"
+    r"|(?:the|my|a) (?:story|novel|film|movie|poem|essay|character|protagonist)|just kidding"
+    r"|(?:said|says|wrote|writes|claims?) (?:the |an? |he|she|they)\w*)\b"
     r"|如果|假如|假设|假装|要是|比如|例如|翻译|改写|扮演|小说|故事里|电影里|主角|\?|？|吗$|呢$|来着$",
     re.IGNORECASE,
 )
@@ -106,6 +120,7 @@ def _sentences(text: str) -> Iterator[str]:
     own = _QUOTED_LINE.sub("\n", _CODE.sub(" ", text.replace("’", "'")))
     for part in _END.split(own):
         said = _OPENINGS.sub("", part.strip(' \t"“”')).strip().rstrip(".!。！;；~ ")
+        said = _OWN_NAMES.sub("我", said)
         if 3 <= len(said) <= _MAX_SENTENCE_CHARACTERS and _BEGINS.match(said):
             yield said
 
@@ -116,16 +131,46 @@ def _apply_rules(sentence: str) -> Iterator[ExtractedMemory]:
         match = rule.pattern.match(sentence)
         memory = rule.build(match) if match is not None else None
         if match is not None and memory is not None:
-            yield memory
             rest = _JOINT.match(sentence[match.end() :])
-            if rest is not None:
-                clause = sentence[match.end() + rest.end() :]
-                # In Chinese, who goes on to speak about themselves need not say so again.
-                goes_on = memory.subject in _ABOUT_THEMSELVES and _GOES_ON.match(clause) is not None
-                yield from _apply_rules(f"我{clause}" if goes_on else clause)
+            clause = sentence[match.end() + (0 if rest is None else rest.end()) :].strip()
+            # In Chinese, who goes on to speak about themselves need not say so again.
+            goes_on = memory.subject in _ABOUT_THEMSELVES and _GOES_ON.match(clause) is not None
+            # After "my son is called Leo", who has no subject is Leo.
+            is_others = (memory.subject or "").startswith("name of ") and _OF_ONESELF.match(clause) is None
+            more = [] if rest is None or is_others else list(_apply_rules(f"我{clause}" if goes_on else clause))
+            if not more and _says_more(memory, clause):
+                memory = replace(memory, text=_in_own_words(sentence))
+            yield memory
+            yield from more
             return
 
 
+def _says_more(memory: ExtractedMemory, clause: str) -> bool:
+    """Whether what follows belongs to it, such as the rest of a list: then the sentence is kept whole, since a half may
+    mislead."""
+    is_short = len(clause.split()) < 2 and len(clause) < 4
+    if is_short or memory.subject in ("name", "form of address") or memory.kind is MemoryKind.INSTRUCTION:
+        return False
+    return _SAYS_NO_MORE.match(clause) is None and _MOMENT.search(clause) is None
+
+
+def _in_own_words(sentence: str) -> str:
+    said = _tidy(sentence)
+    return f"用户：{said}。" if _CHINESE.search(said) else f"The user: {said}."
+
+
+_CHINESE = re.compile("[\u4e00-\u9fff]")
+_OF_ONESELF = re.compile(r"我|(?:i|my|we|our)\b", re.IGNORECASE)
+_SAYS_NO_MORE = re.compile(
+    r"(?:(?:and|but|or) )?(?:please|so|because|since|when|as|can|could|would|will|what|how|why|who|is|are|nice"
+    r"|pleased|thanks|thank"
+    r"|keep|bear|by the way|btw|i (?:need|want|would|was|think|hope|know)|i'd|help|let|if|you|that's|this|these"
+    r"|last|next|now|right"
+    r"|lol|haha|which|though|too|as well|ok|okay|any ?more|at|ago|for|any|give|tell|show|suggest|find|make|write)\b"
+    r"|请|帮|想|能|要不|麻烦|怎么|谢|你|求|开药|注意|所以|可以|有没有|给我|推荐|什么|为什么|如何|吗",
+    re.IGNORECASE,
+)
+"""How a further clause begins that asks for something, or gives a reason: what was said before stands without it."""
 _ABOUT_THEMSELVES = frozenset({"name", "age", "home", "origin", "employer", "profession"})
 _GOES_ON = re.compile(
     "(?:现在|目前|一直|今年|老|很|也|都|最|不)?(?:住在|家在|定居|来自|喜欢|爱|讨厌|吃|喝|对|在|是)|(?:今年)?\\d+岁"
@@ -528,6 +573,142 @@ _ZH_WHOLE: Final[tuple[_Rule, ...]] = (
     _zh_whole(r"(?:别|不要)忘了?\s?(?:我|我们)[^？?]{3,60}$"),
 )  # fmt: skip
 
+_NO_STATEMENT = (
+    "think|thought|guess|suppose|wonder|wondered|hope|believe|feel|felt|mean|meant|agree|see|saw|know|knew|understand|understood"
+    "|need|needed|want|wanted|would|could|should|might|may|will|can|did|was|were|had|got|get|tried|try|trying|looking|reading"
+    "|running|getting|seeing|thinking|wondering|going|gonna|about|just|not|sure|sorry|glad|happy|sad|tired|hungry|back|here"
+    "|at|on|in|found|heard|noticed|asked|said|told|read|finished|started|wrote|made|did|ran|went|came|saw|met|bought|attached"
+    "|attaching|sent|sending|working|testing|using|building|writing|doing|stuck|worried|curious|excited|interested|guess"
+    "|question|message|code|function|error|guess|bad|train|flight|favorite|last|next|first|previous|plan|idea|approach|solution|result|answer"
+)
+_ABOUT_TALK = (
+    "you|your|this|that|it|code|function|class|method|file|files|test|tests|error|errors|question|answer|example|examples"
+    "|paragraph|sentence|essay|version|translate|explain|tomorrow|today|tonight|yesterday|now|soon|later|minutes?|hours?|ago"
+    "|however|let|here's|below|above|following|chapter|figure|section|api|variable|argument|loop|bug|stack trace|log"
+)
+_EN_MORE: Final[tuple[_Rule, ...]] = (
+    _en(r"(?:i should|let me|allow me to) introduce myself[:,. ]{1,3}(?!\?)[^?]{4,200}$", _whole(MemoryKind.PROFILE)),
+    _en(r"i go by (?-i:[A-Z])[^?]{1,80}$", _whole(MemoryKind.PROFILE)),
+    _en(r"(?:(?:pls|plz|please|just) )+call me (?!back|later|when|if|at|tomorrow|tonight|a\b|an\b|the\b|maybe"
+        r"|asap|on\b|in\b|now)"
+        r"[^?]{2,50}$", _whole(MemoryKind.INSTRUCTION)),
+    _en(r"(?:my friends|everyone|everybody|people)(?: all| just)* calls? me (?!a\b|an\b|the\b|back|later|names"
+        r"|when|at)[^?]{2,60}$",
+        _whole(MemoryKind.PROFILE)),
+    _en(r"i(?:'m| am) \d{1,2}(?=$|,| (?:btw|by the way|so|and|now|already|years)\b)"
+        r"[^?]{0,60}$", _whole(MemoryKind.PROFILE)),
+    _en(r"i(?:'ve| have) been (?:an? |the )?(?!trying|looking|getting|having|wondering|thinking|told|asked"
+        r"|working on|using this"
+        r"|waiting|stuck|here|there|seeing|able|busy|sick)[\w' -]{3,50} (?:for|since) (?!an? (?:minute|hour"
+        r"|while)|hours|minutes|ages)"
+        r"[^?]{2,60}$", _whole(MemoryKind.FACT)),
+    _en(r"i(?:'m| am) (?:now )?at an? (?!loss|point|bit|crossroads)[\w' -]{3,40}(?: now)?\b"
+        r"[^?]{0,60}$", _whole(MemoryKind.FACT)),
+    _en(r"i turn \w+(?:[- ]\w+)? (?:in|on|this|next) [^?]{3,30}$", _whole(MemoryKind.PROFILE)),
+    _en(r"(?:i|we) (?:do (?:freelance|volunteer|contract|part-time|night)|carry an? |carry my |bank with "
+        r"|keep (?:kosher|halal|bees"
+        r"|chickens|a diary)|rely on (?:my |a |an )?(?:hearing|captions|transcripts|subtitles|screen reader"
+        r"|cane|wheelchair)|manage an? "
+        r"|run an? (?!test|script|query|command|job|check)|practi[sc]e (?!this|that|the)|follow a )"
+        r"[^?]{1,120}$", _whole(MemoryKind.FACT)),
+    _en(r"(?:i|we)(?:'m| am|'re| are) (?:a bit |slightly |partially )?(?:hard of hearing|short[- ]sighted"
+        r"|visually impaired|on (?:insulin"
+        r"|dialysis|benefits|parental leave|maternity leave)|allerg\w+|early risers?|night owls?)\b"
+        r"[^?]{0,120}$", _whole(MemoryKind.FACT)),
+    _en(r"we (?:always|never|usually|normally|only|rarely) (?!said|say|get|got|see|saw|had|did|talked|discussed"
+        r"|finished)[^?]{3,100}$",
+        _whole(MemoryKind.FACT)),
+    _en(r"my (?:phone|laptop|computer|car|bike|tablet|camera|os|editor|stack|dog|cat|instrument|size|blood type"
+        r"|sign)'s (?:an? |now )?"
+        r"(?!broken|slow|down|dead|stuck|gone|not|frozen|acting|being|making)[^?]{2,80}$", _whole(MemoryKind.FACT)),
+    _en(r"(?:our|my) (?:new |home |postal |billing )?(?:address|phone number|number|email|surname|main branch"
+        r"|fiscal year|staging server"
+        r"|landlord|timezone|time zone) (?:is|starts|ends|has)[^?]{2,100}$", _whole(MemoryKind.FACT)),
+    _en(r"(?:we've|we have|i've|i have) moved[:,;] [^?]{4,120}$", _whole(MemoryKind.FACT)),
+    _en(r"(?:i'm a |i am a )?(?:big|huge|massive|lifelong) fan of (?!this|that|your|the (?:first|second"
+        r"|last))[^?]{2,60}$",
+        _whole(MemoryKind.PREFERENCE)),
+    _en(r"(?:speaking as an? [\w' -]{3,40}|being an? [\w' -]{3,30}, (?:i|my|we)\b)"
+        r"[^?]{0,120}$", _whole(MemoryKind.FACT)),
+    # how to be served
+    _en(r"stop (?!the\b|it\b|this\b|that\b|running|trying|generating|working|here|there)\w+ing\b [^?]{3,80}$",
+        _whole(MemoryKind.INSTRUCTION)),
+    _en(r"from here on(?: out)?,? [^?]{4,120}$", _whole(MemoryKind.INSTRUCTION)),
+    _en(r"when(?:ever)? (?:you (?:write|answer|reply|draft|explain|give|send|suggest|format|translate|quote"
+        r"|list|show)|i (?:paste|send"
+        r"|share|post|upload|give you|ask (?:you )?for|mention))\b[^?,]{1,80}, (?!i\b|it\b|the\b|what|why"
+        r"|how)[^?]{4,120}$",
+        _whole(MemoryKind.INSTRUCTION)),
+    _en(r"(?:you can |you may |please |just )*skip the [\w -]{3,40} (?:with|for) me\b"
+        r"[^?]{0,60}$", _whole(MemoryKind.INSTRUCTION)),
+    _en(r"for (?:all|any|every|each) (?:of )?(?:my |our )?(?:future |new )?(?:emails?|letters?|messages?"
+        r"|answers?|replies|code|reports?"
+        r"|documents?|meetings?|tickets?|invoices?),? [^?]{4,120}$", _whole(MemoryKind.INSTRUCTION)),
+    _en(r"[^?]{3,80}, (?:always|every time)$", _whole(MemoryKind.INSTRUCTION)),
+    _en(rf"(?:i|we|my|our)(?:'m|'re| am| are)? (?!(?:{_NO_STATEMENT}|\w+ing|\w+ed|have|also|still|currently"
+        rf"|definitely|really|always|a bit)\b)(?!.*\b(?:{_ABOUT_TALK})\b)"
+        r"(?=.{6,90}$)(?=.* (?-i:[A-Z][a-z]+|[A-Z]{2,6}\b|\d))[^?]+$", _whole(MemoryKind.FACT)),
+)  # fmt: skip
+
+_ZH_HEALTH = (
+    "轮椅|左撇子|色弱|色盲|助听器|耳背|晕车|晕船|晕机|恐高|怕高|失眠|零基础|新手|小白|ADHD|多动症"
+    r"|自闭|听障|视障|盲人|聋"
+    "|哮喘|痛风|胃病|甲亢|甲减|高血压|糖尿病|乳糖|麸质|素食"
+)
+_ZH_MORE: Final[tuple[_Rule, ...]] = (
+    _zh_whole(r"自我介绍一下[：:,， ]?[^？?]{3,80}$", MemoryKind.PROFILE),
+    _zh_whole(r"我姓[\u4e00-\u9fff]{1,2}(?=$|[,，])[^？?]{0,30}$", MemoryKind.PROFILE),
+    _zh_whole(r"(?:大家|同事|朋友|家里人|他们)(?:们)?(?:都|一般|平时)?(?:叫|喊|称呼)我[^？?，,]{1,12}$",
+              MemoryKind.PROFILE),
+    _zh_whole(r"(?:在读|坐标|老家(?:是|在)?|籍贯|现居|定居)[^？?]{2,60}$"),
+    _zh_whole(r"(?:我)?(?:正在|最近在|一直在)(?:自学|备考|准备[^？?，,]{1,8}考)[^？?]{1,60}$"),
+    _zh_whole(r"我(?:正|在)?(?:自学|备考|准备(?:\w{1,4}的)?\w{0,4}考)[^？?]{1,60}$"),
+    _zh_whole(r"(?:退休前|以前|之前|从前|原来|年轻时)我?(?:是|在|做|当)(?!说|想|问)[^？?]{2,60}$"),
+    _zh_whole(r"我(?:今年)?(?:才|快|都|已经|刚满|刚)?(?:\d{1,2}|[一二三四五六七八九十]{1,3})(?:岁)?了?(?=$"
+              r"|[,，])(?<=[岁了一二三四五六七八九十\d])[^？?]{0,40}$"),
+    _zh_whole(r"我人?在[\u4e00-\u9fffA-Za-z ]{2,12}[,，](?:所以)?[^？?]{0,6}(?:时间|时区|时差)[^？?]{1,40}$"),
+    _zh_whole(rf"我[^？?，,。]{{0,6}}(?:{_ZH_HEALTH})[^？?]{{0,60}}$"),
+    _zh_whole(r"我(?:的)?(?:听力|视力|记性|身体|英语|日语|数学|普通话|方向感|皮肤|肠胃"
+              r"|膝盖|腰|睡眠|[\u4e00-\u9fff]语)(?:不好|不太好|不行|一般|很差|较弱|比较差)"
+              r"[^？?]{0,60}$"),
+    _zh_whole(r"(?:相比|比起)[^？?，,]{1,12}[,，]?我?(?:还是)?更?(?:喜欢|爱|偏爱|偏好|习惯)[^？?]{1,40}$",
+              MemoryKind.PREFERENCE),
+    _zh_whole(r"我(?:更|最|比较|还是|一般|向来)?(?:习惯|喜欢坐|爱坐|喜欢用|怕|讨厌"
+              r"|受不了)(?!了?你|这|那|它|的话|是)[^？?]{2,40}$",
+              MemoryKind.PREFERENCE),
+    _zh_whole(r"(?:现在|如今)(?:改)?(?:喜欢|爱|习惯)(?!你|这|那|它)[^？?]{2,40}$", MemoryKind.PREFERENCE),
+    _zh_whole(r"[\u4e00-\u9fff]{1,6}我一般(?!会问|就问)[^？?]{2,30}$", MemoryKind.PREFERENCE),
+    _zh_whole(r"我会(?:拉|弹|吹|骑|滑|跳|画|游|打(?!电话|断|扰|开|算|包|车))[^？?的]{1,20}$"),
+    _zh_whole(r"我(?:现在)?(?:已经)?(?:不在|离开了?)[^？?]{2,40}(?:在|到了?|去了?|加入了?|入职了?)[^？?]{1,30}$"),
+    _zh_whole(r"(?:身为|作为)(?:一[个名位])?[^？?，,]{1,10}(?:师|员|生|人"
+              r"|妈妈|爸爸|家|党|友|迷|者|主|户|粉丝|工)[,，]?\s?我?[^？?]{2,60}$"),
+    _zh_whole(r"我家(?:住|有|养|没有?|离)[^？?]{2,40}$"),
+    _zh_whole(r"我(?:工作日|周[一二三四五六日天末]|平时|每天|晚上|白天|早上|上午"
+              r"|下午)[^？?]{2,40}(?:有空|没空|在线|上班|休息|上课)[^？?]{0,10}$"),
+    _zh_whole(r"我(?:结婚了?|离婚了?|单身|已婚|未婚|有对象了?)(?=$|[,，])[^？?]{0,40}$"),
+    _zh_whole(r"我们?(?:平时|线上|后端|前端|主分支|测试环境|仓库|项目"
+              r"|公司)[^？?]{0,12}(?:写|用的?是?|是|叫|部署在|一共)\s?(?!什么|哪)[^？?]{1,60}$"),
+    _zh_whole(r"我(?:平时|主要|一般|只)(?:写|用|做)\s?(?!什么|完|了|的)[^？?]{2,40}$"),
+    _zh_whole(r"我(?:们)?(?:今年|明年|三年内"
+              r"|[一二三四五六七八九十\d]{1,3}年内)?的?(?:打算|目标|计划|准备)(?!看|问|先|试|是什么)[^？?]{3,60}$"),
+    _zh_whole(r"我是[^？?，,]{1,20}(?:的(?:粉丝|书迷|球迷|影迷)|粉)$", MemoryKind.PREFERENCE),
+    # how to be served
+    _zh_whole(r"(?:以后|今后|往后|接下来|从现在(?:起"
+              r"|开始))[,，]?\s?[^？?]{1,40}(?:都|要|请|写|不要|别|控制在|统一|一律)[^？?]{1,40}$",
+              MemoryKind.INSTRUCTION),
+    _zh_whole(r"(?:每次|凡是|每当|只要)[^？?]{2,40}(?:先|都|就|要|请|不要|别|换算|统一)[^？?]{1,60}$",
+              MemoryKind.INSTRUCTION),
+    _zh_whole(r"(?:请)?(?:一直|始终|统一|一律|全部)(?:都)?(?:用|写|按)[^？?]{1,40}$", MemoryKind.INSTRUCTION),
+    _zh_whole(r"(?:写|回答|回复|给我)[^？?，,]{1,12}(?:时候?|落款|的时候)?(?:统一|一律|都|不用|不要|别|务必|先)(?!了|说"
+              r"|急)[^？?]{2,60}$", MemoryKind.INSTRUCTION),
+    _zh_whole(r"(?:日期|时间|金额|单位|代码|注释|变量|标题|表格)[^？?]{0,6}(?:请|统一|一律|都)[^？?]{2,60}$",
+              MemoryKind.INSTRUCTION),
+    _zh_whole(r"不要(?:每次|总是|老是|动不动)[^？?]{2,40}$", MemoryKind.INSTRUCTION),
+    _zh_whole(r"不要叫我[^？?]{1,12}$", MemoryKind.INSTRUCTION),
+    _zh_whole(r"(?:帮我)?(?:记着|记下|备忘)[：:,， ]?(?!了吗)[^？?]{3,80}$"),
+    _zh_whole(r"(?:我们)?(?:预算|对接人|主分支|交付日期|截止日期)[^？?，,]{0,6}(?:是|叫|为|在)[^？?]{1,60}$"),
+)  # fmt: skip
+
 _RULES: Final[tuple[_Rule, ...]] = (
     _en(
         r"(?:please )?(?:remember|keep in mind|bear in mind|don't forget|do not forget)(?: that\b|:"
@@ -569,6 +750,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
         rf"|i want you to )?(?:always |never |only )?(?:{_ORDERS})\b.{{2,200}}$", _instruction),
     _en(rf"(?:please )?(?:always|never) (?:{_ORDERS})\b.{{2,200}}$", _instruction),
     *_EN_WHOLE,
+    *_EN_MORE,
     # -- Chinese
     _zh(r"(?:请你?|帮我|你要|要|一定要)?(?:记住|记一下|记得(?=我))(?!了?吗|没)(?:了)?[：:，, ]?"
         r"(?P<x>[^？?]{2,120}?)[。！!]?$", _explicit_request),
@@ -603,4 +785,5 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _zh(r"(?:请)?(?:你|您)?(?:不要再|别再)(?:用|使用|加|写|叫我|称呼我|给我|回复|回答|输出|推荐)[^？?]{1,80}$",
         _instruction),
     *_ZH_WHOLE,
+    *_ZH_MORE,
 )  # fmt: skip

@@ -17,6 +17,7 @@ from everthread.context.quotes import memories_tokens, memory_block
 from everthread.core.memories import Memory, MemoryState
 from everthread.core.notes import MemorySource
 from everthread.core.nouns import Ref
+from everthread.core.trust import Trust
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
@@ -43,7 +44,8 @@ class ContextMemories:
         """What is new since then, or has to do with the question; the newest, or else the best, last."""
         at_start = {memory.id for memory in self._pinned_before(compacted_at or self.begun_at)}
         live = (memory for memory in self.pinned if memory.is_live)
-        others = {memory.id: memory for memory in (*live, *self.hits) if memory.id not in at_start}
+        shown = (memory for memory in (*live, *self.hits) if may_be_shown(memory, self.ref.id))
+        others = {memory.id: memory for memory in shown if memory.id not in at_start}
         sources_in_view = {MemorySource(self.ref.id, seq) for seq in in_view}
         return self._fit((memory for memory in others.values() if memory.source not in sources_in_view), room_tokens)
 
@@ -52,7 +54,10 @@ class ContextMemories:
         return [
             memory
             for memory in self.pinned
-            if memory.pinned_at is not None and memory.pinned_at <= moment and _held_at(memory, moment)
+            if memory.pinned_at is not None
+            and memory.pinned_at <= moment
+            and _held_at(memory, moment)
+            and may_be_shown(memory, self.ref.id)
         ]
 
     def _fit(self, memories: Iterable[Memory], room_tokens: int) -> list[QuotedMemory]:
@@ -74,6 +79,13 @@ def _held_at(memory: Memory, moment: datetime) -> bool:
     return memory.is_live
 
 
+def may_be_shown(memory: Memory, conversation: str) -> bool:
+    """What may come from text that others wrote stays in its own conversation until the user confirms it."""
+    if memory.trust is not Trust.DATA:
+        return True
+    return conversation in (memory.conversation_id, None if memory.source is None else memory.source.conversation)
+
+
 def quote_memory(memory: Memory, ref: Ref) -> QuotedMemory:
     """A memory as a request of this conversation quotes it."""
     source = memory.source
@@ -83,6 +95,7 @@ def quote_memory(memory: Memory, ref: Ref) -> QuotedMemory:
         text=memory.text,
         tokens=memory.tokens,
         noted=memory.created_at.date().isoformat(),
+        is_confirmed=memory.trust is not Trust.DATA,
         conversation=None if source is None or is_here else source.conversation,
         message=source.seq or None if source is not None and is_here else None,
     )

@@ -22,6 +22,8 @@ class RecallWeights:
     ```
     """
 
+    related: float = 0.6
+    """What another word for the same thing counts beside the word that was asked for, at most."""
     neighbours: float = 0.4
     """How much of its score a neighbouring message passes on; half as much at each further step."""
     asking: float = 1.5
@@ -35,7 +37,9 @@ class RecallWeights:
     assistant: float = 0.5
     """How much more the assistant's messages count, when the question asks what the assistant said."""
     speaker: float = 0.3
-    """How much more the messages of a speaker count whom the question names."""
+    """How much more the messages of a speaker count whom the question names, and those without any of its words."""
+    wish: float = 0.55
+    """What a standing wish gets beside the best message, where something is asked to be done."""
     date: float = 0.5
     """How much more messages count that are from the time the question names."""
     alone_tokens: int = 100
@@ -75,7 +79,7 @@ class RecallPolicy:
             )
         for one in fields(self.weights):
             value = getattr(self.weights, one.name)
-            most = 1.0 if one.name == "meaning" else 100_000 if one.name == "alone_tokens" else _MAX_WEIGHT
+            most = 1.0 if one.name in ("meaning", "related") else 100_000 if one.name == "alone_tokens" else _MAX_WEIGHT
             if not 0 <= value <= most or (one.name == "alone_tokens" and value < 1):
                 raise Invalid(f"must be from 0 to {most:g}, not {value!r}", field=f"recall.weights.{one.name}")
 

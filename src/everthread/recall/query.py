@@ -9,17 +9,20 @@ twice. Other unspaced scripts give pairs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from everthread.core.queries import Term
 from everthread.text.irregular_verbs import other_forms
+from everthread.text.related_words import chinese_words, related_words
 from everthread.text.words import character_pairs, fold, split_runs_and_words, stem, tokenize
 
 MAX_QUESTION_CHARACTERS = 2_000
 """What is read of a question: somebody who pastes a page means its beginning, or nothing in particular."""
 MAX_TERMS = 48
+_MAX_RELATED = 64
+"""So many related words are looked for, the closest: each costs a look into the index."""
 
 _FUNCTION_WORDS = frozenset(
     """
@@ -30,7 +33,7 @@ _FUNCTION_WORDS = frozenset(
     """.split()
 )
 FUNCTION_STEMS = frozenset(map(stem, _FUNCTION_WORDS))
-_FUNCTION_CHARACTERS = frozenset(
+FUNCTION_CHARACTERS = frozenset(
     "的了是在我你他她它们这那有和与及或吗呢吧啊呀么什谁哪怎几多少个都也就还要会能可以把被给对从到为因所之其于上下里中去来说"
     "得着过很最不没让请问一"
 )
@@ -47,6 +50,10 @@ _ASKS_ASSISTANT = re.compile(
 )
 
 
+RelatedTerms = Mapping[Term, Mapping[int, float]]
+"""Each term that stands for some of the question's, by their place in it, and what share of them it counts."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallQuery:
     """A parsed question."""
@@ -54,6 +61,8 @@ class RecallQuery:
     text: str
     """In the form in which texts are compared."""
     terms: tuple[Term, ...]
+    related: RelatedTerms = field(default_factory=dict)
+    """Other words for what is asked."""
     asks_assistant: bool = False
     """Whether it asks for what the assistant said: `what did you recommend`."""
 
@@ -68,13 +77,35 @@ def parse_question(question: str) -> RecallQuery:
     text = fold(question[:MAX_QUESTION_CHARACTERS])
     terms = tuple(dict.fromkeys(_terms(text)))
     content = tuple(
-        term for term in terms if term.token not in (_FUNCTION_CHARACTERS if term.is_prefix else FUNCTION_STEMS)
+        term for term in terms if term.token not in (FUNCTION_CHARACTERS if term.is_prefix else FUNCTION_STEMS)
     )
+    kept = (content or terms)[:MAX_TERMS]
     return RecallQuery(
         text=text,
-        terms=(content or terms)[:MAX_TERMS],
+        terms=kept,
+        related=_related(text, kept) if content else {},
         asks_assistant=_ASKS_ASSISTANT.search(text) is not None,
     )
+
+
+def _related(text: str, terms: Sequence[Term]) -> RelatedTerms:
+    """The terms of related words; what stands for a Chinese word stands for each of its characters."""
+    place = {term: at for at, term in enumerate(terms)}
+    stand_for: dict[str, list[int]] = {term.token: [at] for term, at in place.items() if not term.is_prefix}
+    for run in (run for run, _ in split_runs_and_words(text) if run):
+        for word in chinese_words(run):
+            stand_for[word] = [
+                at for at in (place.get(Term(token=one, is_prefix=True)) for one in word) if at is not None
+            ]
+    related: dict[Term, dict[int, float]] = {}
+    for word, places in stand_for.items():
+        for other, share in related_words(word).items():
+            term = Term(token=other, is_prefix=len(other) == 1 and not other.isascii())
+            if term not in place:
+                shares = related.setdefault(term, {})
+                shares.update((at, max(share, shares.get(at, 0.0))) for at in places)
+    closest = sorted((term for term in related if related[term]), key=lambda term: -max(related[term].values()))
+    return {term: related[term] for term in closest[:_MAX_RELATED]}
 
 
 def _terms(text: str) -> Iterator[Term]:
@@ -112,14 +143,18 @@ class TermCounts(NamedTuple):
 
 
 class TermCounter:
-    """Counts the terms of a question in texts of a few hundred words: hundreds of them for each question."""
+    """Counts the terms of a question in texts of a few hundred words: hundreds of them for each question. A term that a
+    text lacks counts by the closest related one that it has, and less than once."""
 
-    def __init__(self, terms: Sequence[Term]) -> None:
+    def __init__(self, terms: Sequence[Term], related: RelatedTerms | None = None) -> None:
         forms = {form.token: at for at, term in enumerate(terms) for form in other_forms(term)}
         self._at = forms | {term.token: at for at, term in enumerate(terms) if not term.is_prefix}
         self._has_forms = bool(forms)
         self._in_question = frozenset(self._at).intersection
         self._prefixes = [(at, term.token) for at, term in enumerate(terms) if term.is_prefix]
+        self._shares = {term.token: shares for term, shares in (related or {}).items()}
+        self._related = frozenset(self._shares).intersection
+        self._related_characters = [term.token for term in related or () if term.is_prefix]
 
     def count(self, text: str) -> TermCounts:
         """Count the terms in a text."""
@@ -127,12 +162,25 @@ class TermCounter:
         counts: list[tuple[int, float]] = [(self._at[token], words.count(token)) for token in self._in_question(words)]
         if self._has_forms and len(counts) > 1:
             counts = add_counts(counts)
-        if self._prefixes and not text.isascii():
+        having: list[str] = []
+        if (self._prefixes or self._related_characters) and not text.isascii():
             folded = fold(text)  # each such character of a text begins a token
             counts += [(at, times) for at, first in self._prefixes if (times := folded.count(first))]
+            having = [one for one in self._related_characters if one in folded]
+        if self._shares and (having := [*having, *self._related(words)]):
+            counts += self._related_counts(having, {at for at, _ in counts})
         if len(counts) > 1:
             counts.sort()
         return TermCounts(counts, len(words), words)
+
+    def _related_counts(self, tokens: Iterable[str], known: Collection[int]) -> list[tuple[int, float]]:
+        """What these related words of a text count for the terms that it lacks."""
+        shares: dict[int, float] = {}
+        for token in tokens:
+            for at, share in self._shares[token].items():
+                if at not in known:
+                    shares[at] = max(share, shares.get(at, 0.0))
+        return list(shares.items())
 
 
 def add_counts(counts: Iterable[tuple[int, float]]) -> list[tuple[int, float]]:

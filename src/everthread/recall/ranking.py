@@ -1,6 +1,7 @@
 """Put messages in the order in which they are likely to hold what is asked for, whatever kind of conversation it is.
 
-A message's own words count by BM25, half by its best passage and half as a whole. To that comes
+A message's own words count by BM25, half by its best passage and half as a whole; one that it lacks counts by a related
+word, as a part of once. To that comes
 
 - what its neighbours have, as far as they belong together: a short message is understood from those around it, a long
   one stands for itself. Two belong together if they share a rare word, if one answers the other, or if one is a
@@ -13,7 +14,9 @@ A message's own words count by BM25, half by its best passage and half as a whol
 - meaning: the similarity of its best passage to the question, weighed by how much of the question the embedder
   understands. What tools return is no prose, and judged by its words alone; so the more of a conversation that is, the
   less meaning may lift what is said beside it over what a tool returned;
-- who said it: where speakers have names, the one that the question names; where they are bare roles, the user, who
+- a standing wish, where something is asked to be done (`wishes`);
+- who said it: where speakers have names, the one that the question names, whose messages count a little without any of
+  its words, most of all near them; where they are bare roles, the user, who
   knows what was wanted and decided, unless the question is what the assistant said;
 - when it was said, if the question names a time.
 
@@ -37,8 +40,9 @@ from everthread.core.queries import Term
 from everthread.recall.candidates import NEIGHBOUR_REACH, PostingLists, score_surroundings
 from everthread.recall.links import TOOL_ROLES
 from everthread.recall.policy import RecallWeights
-from everthread.recall.query import FUNCTION_STEMS, RecallQuery, TermCounter, TermCounts, add_counts
-from everthread.text.bm25 import bm25
+from everthread.recall.query import FUNCTION_STEMS, RecallQuery, RelatedTerms, TermCounter, TermCounts, add_counts
+from everthread.recall.wishes import MAX_WISHES
+from everthread.text.bm25 import bm25, idf
 from everthread.text.dates import TimeRange, date_score
 from everthread.text.passages import PassageSpan, estimate_tokens, split_passages
 from everthread.text.words import fold, tokenize
@@ -63,6 +67,10 @@ _PRIOR_PAIRS = 10
 """What is usual counts as much as so many pairs of neighbours."""
 _CARRIED = 0.3
 """What a term counts that a message only carries."""
+_LESS_LIFTED = 0.08
+"""How much less each further wish is lifted."""
+_FAR_SHARE = 0.3
+"""What it counts that a named speaker says something far from what is asked, of what it counts nearby."""
 _ROLES = TOOL_ROLES | {"user", "assistant", "system", "developer"}
 
 
@@ -94,6 +102,10 @@ class RankingSignals:
     """Those that the question names."""
     carried: Mapping[int, frozenset[int]] = field(default_factory=dict)
     """The terms of the question, by their place in it, that lead to a tool's call or result by identifiers."""
+    related: RelatedTerms = field(default_factory=dict)
+    """Other words for what is asked, and what each counts."""
+    wishes: frozenset[int] = frozenset()
+    """Entry keys of the standing wishes that may govern what is asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +119,7 @@ class RankedMessage:
     parts: Mapping[str, float]
     """What each signal adds to the score, the greatest first."""
     words: tuple[str, ...]
-    """The words of the question that it has, as the index writes them."""
+    """The words of the question that it has, then those related to others of them, as the index writes them."""
     is_neighbour_only: bool
     """Whether it has nothing of the question itself, only messages around it have."""
 
@@ -162,6 +174,27 @@ class Ranking(Sequence[RankedMessage]):
         )
 
 
+def have_names(messages: Sequence[CandidateMessage]) -> bool:
+    """Whether some of these are said under a name."""
+    return bool(_speakers(messages))
+
+
+def names_speaker(query: RecallQuery, messages: Sequence[CandidateMessage]) -> bool:
+    """Whether the question names one of those who speak."""
+    return any(_named_in(query, _speakers(messages)))
+
+
+def _speakers(messages: Sequence[CandidateMessage]) -> Mapping[str, str]:
+    names = {message.name for message in messages if message.role not in TOOL_ROLES}
+    folded = {fold(name) for name in names if name} - _ROLES
+    return {token: name for name in sorted(folded) for token in tokenize(name)[:1]}
+
+
+def _named_in(query: RecallQuery, speakers: Mapping[str, str]) -> list[str]:
+    words = set(tokenize(query.text))
+    return [name for token, name in speakers.items() if token in words]
+
+
 class _Scorer:
     """Scores the messages that were read for one question; each list here has a place for every message."""
 
@@ -174,7 +207,7 @@ class _Scorer:
         self.weights = weights
         self.spans = [split_passages(message.text) for message in messages]
         self.is_tool = [message.role in TOOL_ROLES for message in messages]
-        count = TermCounter(query.terms).count
+        count = TermCounter(query.terms, signals.related).count
         self.counts = [
             [count(message.text[start:end]) for start, end in spans]
             for message, spans in zip(messages, self.spans, strict=True)
@@ -210,16 +243,19 @@ class _Scorer:
     @cached_property
     def speakers(self) -> Mapping[str, str]:
         """The names people speak under, by the first token of each; none where speakers are bare roles."""
-        names = {message.name for message, is_tool in zip(self.messages, self.is_tool, strict=True) if not is_tool}
-        folded = {fold(name) for name in names if name} - _ROLES
-        return {token: name for name in sorted(folded) for token in tokenize(name)[:1]}
+        return _speakers(self.messages)
 
     @cached_property
     def speakers_in_question(self) -> frozenset[str]:
         """The speakers that the question names, unless it names all."""
-        words = set(tokenize(self.query.text))
-        named = frozenset(name for token, name in self.speakers.items() if token in words)
+        named = frozenset(_named_in(self.query, self.speakers))
         return named if len(named) < len(self.speakers) else frozenset()
+
+    @cached_property
+    def is_by_named(self) -> list[bool]:
+        """Whether each is by a speaker that the question names."""
+        named = {one.name for one in self.messages if one.name and fold(one.name) in self.speakers_in_question}
+        return [message.name in named for message in self.messages]
 
     @cached_property
     def talk_share(self) -> float:
@@ -330,8 +366,31 @@ class _Scorer:
         """The final score of each message."""
         if not self.messages:
             return []
+        scores = list(self.found_scores)
+        for at, lift in self.lifts.items():
+            scores[at] += lift
+        return scores
+
+    @cached_property
+    def found_scores(self) -> list[float]:
+        """The score of each message before wishes are lifted."""
         totals = [sum(shares) for shares in zip(*self.parts.values(), strict=True)]
         return [score * date * who for score, (date, who) in zip(totals, self.priors, strict=True)]
+
+    @cached_property
+    def lifts(self) -> dict[int, float]:
+        """What the wishes get that have most to do with the question, of equals the newest. Among people who talk with
+        each other there are none: a wish is what an assistant is told."""
+        scores, asked = self.found_scores, self.signals.wishes
+        is_told = any(message.role == "assistant" and message.name is None for message in self.messages)
+        wishes = [
+            at
+            for at, message in enumerate(self.messages)
+            if message.entry_key in asked and (is_told or message.name is None)
+        ]
+        wishes.sort(key=lambda at: (scores[at], at), reverse=True)
+        lift = self.weights.wish * (max(scores, default=0.0) or 1.0)
+        return {at: lift * (1 - place * _LESS_LIFTED) for place, at in enumerate(wishes[:MAX_WISHES])} if lift else {}
 
     @cached_property
     def parts(self) -> dict[str, list[float]]:
@@ -348,6 +407,8 @@ class _Scorer:
         around = _normalize(score_surroundings(keys, signals.postings, signals.idfs))
         topic = weights.around * self.coherence
         parts = _normalize_together({**parts, "topic": [topic * near for near in around]})
+        if any(self.is_by_named):
+            parts["speaker"] = self._by_named(around)
         if not (weights.meaning * signals.understood_share and signals.similarity):
             return parts
         meaning = self._meaning_scores()
@@ -363,6 +424,16 @@ class _Scorer:
         ]
         own = [share * one for share, one in zip(shares, by_meaning["meaning"], strict=True)]
         return {**kept, "neighbours": lent, "meaning": own}
+
+    def _by_named(self, around: Sequence[float]) -> list[float]:
+        """What the messages of a speaker whom the question names have without any other word of it: the more, the rarer
+        theirs are, and the more of the question is talked about around them."""
+        many = len(self.messages)
+        told = self.weights.speaker * idf(sum(self.is_by_named), many) / idf(1, many)
+        return [
+            told * (_FAR_SHARE + (1 - _FAR_SHARE) * near) if is_named else 0.0
+            for is_named, near in zip(self.is_by_named, around, strict=True)
+        ]
 
     def _word_scores(self) -> list[float]:
         """By the words of each message, half as a whole and half by its best passage."""
@@ -419,11 +490,8 @@ class _Scorer:
         weights, times = self.weights, self.signals.times
         dates = [1 + weights.date * date_score(message.said_at, times) if times else 1.0 for message in self.messages]
         if self.speakers:
-            names = {message.name for message in self.messages if message.name is not None}
-            named = {name for name in names if fold(name) in self.speakers_in_question}
             return [
-                (date, 1 + weights.speaker * (message.name in named))
-                for date, message in zip(dates, self.messages, strict=True)
+                (date, 1 + weights.speaker * is_named) for date, is_named in zip(dates, self.is_by_named, strict=True)
             ]
         role, weight = ("assistant", weights.assistant) if self.query.asks_assistant else ("user", weights.user)
         return [(date, 1 + weight * (message.role == role)) for date, message in zip(dates, self.messages, strict=True)]
@@ -436,16 +504,29 @@ class _Scorer:
         total = sum(parts.values())
         date, who = self.priors[at]
         parts["date"] = total * (date - 1)
-        parts["speaker"] = total * date * (who - 1)
+        parts["speaker"] = parts.get("speaker", 0.0) + total * date * (who - 1)
+        parts["wish"] = self.lifts.get(at, 0.0)
         return {name: parts[name] for name in sorted(parts, key=parts.__getitem__, reverse=True) if parts[name]}
 
     def words_of(self, at: int) -> tuple[str, ...]:
-        """The words of the question that the message has, as the index writes them."""
-        having = dict.fromkeys(term for passage in self.counts[at] for term, _ in passage.counts)
-        return tuple(self.query.terms[term].token for term in sorted(having))
+        """The words of the question that the message has, then those related to others of them, as the index writes
+        them."""
+        counts = [pair for passage in self.counts[at] for pair in passage.counts]
+        own = {term for term, count in counts if count >= 1}
+        lacking = {term for term, _ in counts} - own
+        text = fold(self.messages[at].text)
+        words = {word for passage in self.counts[at] for word in passage.words}
+        related = (
+            term.token
+            for term, places in self.signals.related.items()
+            if not lacking.isdisjoint(places) and (term.token in text if term.is_prefix else term.token in words)
+        )
+        return (*(self.query.terms[term].token for term in sorted(own)), *related)
 
     def is_neighbour_only(self, at: int) -> bool:
         key = self.messages[at].entry_key
+        if at in self.lifts:
+            return False
         has_meaning = any((key, part) in self.signals.similarity for part in range(len(self.spans[at])))
         return not has_meaning and not any(passage.counts for passage in self.counts[at])
 

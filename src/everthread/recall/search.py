@@ -27,7 +27,17 @@ from everthread.core.queries import Term
 from everthread.history.payload_json import payload_of
 from everthread.history.search_query import parse_query
 from everthread.history.snippets import snippet
-from everthread.recall.candidates import choose_candidates, drop_common_terms, idf_by_term, merge_forms
+from everthread.recall.candidates import (
+    MAX_RELATED_POSTINGS,
+    PostingLists,
+    choose_candidates,
+    drop_common_terms,
+    further_around,
+    idf_by_term,
+    merge_forms,
+    substitutes,
+    weigh_related,
+)
 from everthread.recall.embedding import SemanticIndex, is_behind
 from everthread.recall.links import (
     MAX_LINKED,
@@ -39,8 +49,17 @@ from everthread.recall.links import (
     sources_of,
 )
 from everthread.recall.policy import RecallPolicy
-from everthread.recall.query import MAX_QUESTION_CHARACTERS, parse_question
-from everthread.recall.ranking import CandidateMessage, RankedMessage, Ranking, RankingSignals, rank
+from everthread.recall.query import MAX_QUESTION_CHARACTERS, RecallQuery, parse_question
+from everthread.recall.ranking import (
+    CandidateMessage,
+    RankedMessage,
+    Ranking,
+    RankingSignals,
+    have_names,
+    names_speaker,
+    rank,
+)
+from everthread.recall.wishes import CUES, asks_for_work, is_wish, likely_wishes
 from everthread.text.dates import find_time_ranges
 from everthread.text.secrets import redact_secrets
 
@@ -50,6 +69,8 @@ _MAX_SIMILAR = 200
 """So many passages near in meaning take part."""
 _MAX_POSTINGS = 20_000
 """Of a word that more messages have, the newest so many are looked at."""
+_MAX_CUED = 200
+"""Of a word that wishes begin with, the newest so many messages are looked at."""
 _MIN_REASON_SHARE = 0.1
 """What adds less than this share of a score is no reason for a hit."""
 _NO_EMBEDDER = "there is no embedder here; `everthread doctor` tells how to get one"
@@ -80,11 +101,13 @@ class RecallHit:
     is_passage: bool = False
     """Whether the text is only a part of the message."""
     why: tuple[str, ...] = ()
-    """What it was found by, the strongest first: `words`, `meaning`, `neighbours`, `topic`, `date` or `speaker`."""
+    """What it was found by, the strongest first: `words`, `meaning`, `neighbours`, `topic`, `date`, `speaker` or
+    `wish` (a standing wish that may govern what is asked)."""
     parts: Mapping[str, float] = field(default_factory=dict)
     """What each of these adds to the score; together they are the score."""
     words: tuple[str, ...] = ()
-    """The words of the question that the message has, as the index writes them (stems)."""
+    """The words of the question that the message has, then words related to others of them, as the index writes them
+    (stems)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +227,21 @@ async def recall(
         postings = merge_forms(query.terms, in_index.of)
         idfs = idf_by_term(postings, in_index.total)
         postings = drop_common_terms(postings, idfs, min(at_least, _MAX_CANDIDATES), hidden)
-        keys = choose_candidates(postings, idfs, _MAX_CANDIDATES)
+        others: PostingLists = {}
+        if query.related and services.policy.weights.related:
+            cap = MAX_RELATED_POSTINGS + 1
+            others = (await store.search.postings(owner, conversation, list(query.related), cap=cap)).of
+        related = weigh_related(query, others, idfs, in_index.total, services.policy.weights.related)
+        instead = substitutes(query, related, others, postings)
+        keys = choose_candidates(postings, idfs, _MAX_CANDIDATES, instead)
+        may_govern: list[int] = []
+        if services.policy.weights.wish and asks_for_work(question[:MAX_QUESTION_CHARACTERS]):
+            may_govern = likely_wishes((await store.search.postings(owner, conversation, CUES, cap=_MAX_CUED)).of)
+            keys = list(dict.fromkeys([*keys, *may_govern]))
         named = list(dict.fromkeys((near.conversation_id, near.seq) for near in similar.passages))
         read = await store.search.messages(owner, keys, named) if keys or named else ()
+        if len(read) < _MAX_CANDIDATES:
+            read = await _with_named_speaker(store, owner, conversation, query, read, keys, in_index.total)
         messages = {one.entry_key: one for one in read if path is None or is_on(path, one.branch, one.seq)}
         if elsewhere := {one.entry_key for one in read} - messages.keys():
             # What is said on other branches is no part of what is talked about here.
@@ -223,6 +258,8 @@ async def recall(
             understood_share=similar.understood_share,
             times=find_time_ranges(question[:MAX_QUESTION_CHARACTERS], asked_at or services.clock()),
             carried=carried,
+            related=related,
+            wishes=_wishes_among(messages, may_govern),
         )
 
         def rank_all() -> Ranking:
@@ -237,6 +274,38 @@ async def recall(
         )
 
     return await store.run_reads(search)
+
+
+async def _with_named_speaker(
+    store: Store,
+    owner: str,
+    conversation: str | None,
+    query: RecallQuery,
+    read: Sequence[PlacedMessage],
+    keys: Sequence[int],
+    total: int,
+) -> Sequence[PlacedMessage]:
+    """What was read and, if the question names somebody who speaks, as many messages further around and the newest
+    ones as there is room for: the index knows no speakers, and theirs need not have any of the words."""
+    known = [one for found in read for one in _as_candidate(found)]
+    if read and not have_names(known):
+        return read
+    room = _MAX_CANDIDATES - len(read)
+    further = further_around(keys, room)
+    first = max(1, total - (room - len(further)) + 1)
+    newest = [(conversation, seq) for seq in range(first, total + 1)] if conversation is not None else []
+    if not further and not newest:
+        return read
+    more = await store.search.messages(owner, further, newest)
+    if not names_speaker(query, [*known, *(one for found in more for one in _as_candidate(found))]):
+        return read
+    return list({one.entry_key: one for one in (*read, *more)}.values())
+
+
+def _wishes_among(messages: Mapping[int, PlacedMessage], keys: Iterable[int]) -> frozenset[int]:
+    """Of these messages those that are wishes."""
+    candidates = (one for key in keys if key in messages for one in _as_candidate(messages[key]))
+    return frozenset(one.entry_key for one in candidates if is_wish(one.role, one.text))
 
 
 async def _follow_identifiers(

@@ -124,7 +124,7 @@ class Trial:
 
     async def _request(self, store: Store, conversation: Conversation, policy: CompactionPolicy, seq: int) -> Context:
         """The request when this message was the newest; what is due then is done before the next one."""
-        view = await read_view.read_view(store, self.ref, seq, policy)
+        view = await read_view.read_view(store, self.ref, seq, policy, budget=self.budget)
         made = read_view.render(view, self.budget)
         due = due_trigger(view, made, self.budget)
         if due == "hard_limit":

@@ -14,7 +14,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -143,11 +143,6 @@ class RunEngine:
     def clock(self) -> Clock:
         return self._clock
 
-    @property
-    def lease_until(self) -> datetime:
-        """When a lease taken now ends."""
-        return self._clock() + timedelta(seconds=LEASE_SECONDS)
-
     # -- beginning -----------------------------------------------------------------------------------------
 
     def announce(self, log: EventLog[Any]) -> None:
@@ -163,7 +158,8 @@ class RunEngine:
     ) -> LiveRun[LogT]:
         """Store a run and start its task. TurnRunning when the conversation is busy and the run must not wait, or when
         it was begun before and is not known here: then it may run elsewhere, or be just about to run here."""
-        begun = await self._runtime.write(ref, intent)
+        held = replace(intent.turn, holder=self.holder, lease_until=await self._lease_until())
+        begun = await self._runtime.write(ref, replace(intent, turn=held))
         turn = begun.turn
         known = self.live.get((ref, turn.id))
         if known is not None:  # the same run, begun a second time
@@ -219,8 +215,9 @@ class RunEngine:
         with watched(self._store, ref, state_only=True) as watch:
             while turn.state is TurnState.RECEIVED:
                 watch.clear()
+                now = await self._store.turns.now()
                 for other in before:
-                    if is_dead(other, self._clock()):
+                    if is_dead(other, now):
                         await self._close_one(ref, other)
                 waiting = await self._store.turns.get(ref, turn.id)
                 if waiting.state is TurnState.RECEIVED and waiting.question is None and not waiting.is_graph_run:
@@ -375,13 +372,14 @@ class RunEngine:
     async def close_dead(self) -> list[Turn]:
         """Close the runs of processes that died, whoever owns them, and return them."""
         closed = []
-        now = self._clock()
+        now = await self._store.turns.now()
+        long_ago = self._clock() - timedelta(seconds=LEASE_SECONDS)
         for ref, turn in await self._store.turns.unfinished():
             if (ref, turn.id) in self.live or (ref, turn.id) in self._unwritten_ends:
                 continue
             # One of this process's that it knows nothing of: its end could not be written. A moment is left to those
             # that are just being begun.
-            is_abandoned = turn.holder == self.holder and turn.received_at < now - timedelta(seconds=LEASE_SECONDS)
+            is_abandoned = turn.holder == self.holder and turn.received_at < long_ago
             if is_abandoned or is_dead(turn, now):
                 try:
                     closed.append(await self._close_one(ref, turn))
@@ -391,6 +389,10 @@ class RunEngine:
                     _LOG.warning("a dead run cannot be closed yet", exc_info=problem, extra={"run_id": turn.id})
         return [turn for turn in closed if turn is not None]
 
+    async def _lease_until(self) -> datetime:
+        """When a lease taken now ends."""
+        return await self._store.turns.now() + timedelta(seconds=LEASE_SECONDS)
+
     async def _close_one(self, ref: Ref, turn: Turn) -> Turn | None:
         # Under another name than its runs: one that is begun again meanwhile must not be taken for one to run here.
         holder = f"{self.holder}/closing"
@@ -399,7 +401,7 @@ class RunEngine:
             ref,
             turn,
             holder=holder,
-            lease_until=self.lease_until,
+            lease_until=await self._lease_until(),
             before_closing=self.before_closing if turn.is_graph_run else None,
         )
 
@@ -445,7 +447,7 @@ class RunEngine:
             try:
                 if self.live or self._unwritten_ends:
                     known = list(self.live)
-                    held = await self._store.turns.renew(self.holder, self.lease_until)
+                    held = await self._store.turns.renew(self.holder, await self._lease_until())
                     kept = {(turn.ref, turn.id) for turn in held if not turn.is_asked_to_stop}
                     for ref, id in known:
                         if (ref, id) not in kept:

@@ -1,6 +1,7 @@
 """Linguistics for every room, in English and Chinese. Pure.
 
 words                          the one tokenizer of search, recall and knowledge; `irregular_verbs` joins went and go
+related_words                  other words for the same thing, in both languages and between them
 bm25                           the one formula that search, recall and knowledge rank by
 terms                          the words by which sentences of a summary are compared and weighed
 sentences, passages            a text cut into sentences for summaries, into passages for recall

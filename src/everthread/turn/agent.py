@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessageChunk, BaseMessage
@@ -219,14 +219,29 @@ class RetrievedPassage(NamedTuple):
     score: float = 0.0
 
 
+class CollectionChoice(NamedTuple):
+    """The collection that fits a question, if any does, and why."""
+
+    collection: str | None
+    why: str = ""
+
+
 class KnowledgeSource(Protocol):
     """Named collections of documents."""
 
-    async def route(self, owner: str, query: str) -> str | None:
+    async def route(self, owner: str, query: str) -> CollectionChoice | str | None:
         """Which collection fits the question; None: none."""
 
     async def search(self, owner: str, collection: str, query: str) -> Sequence[RetrievedPassage]:
         """The best passages."""
+
+
+@runtime_checkable
+class KnowledgeCatalog(KnowledgeSource, Protocol):
+    """A knowledge source that can say what it has: of such a one, an unknown name is refused."""
+
+    async def collections(self, owner: str) -> Sequence[str]:
+        """The names of the collections."""
 
 
 class OwnerDocuments:
@@ -235,9 +250,14 @@ class OwnerDocuments:
     def __init__(self, knowledge: Knowledge) -> None:
         self._knowledge = knowledge
 
-    async def route(self, owner: str, query: str) -> str | None:
-        """Which collection fits the question; None: none."""
-        return (await self._knowledge.route(owner, query)).collection
+    async def collections(self, owner: str) -> Sequence[str]:
+        """The names of the collections."""
+        return [one.name for one in await self._knowledge.collections(owner)]
+
+    async def route(self, owner: str, query: str) -> CollectionChoice:
+        """Which collection fits the question, and why."""
+        chosen = await self._knowledge.route(owner, query)
+        return CollectionChoice(chosen.collection, chosen.why)
 
     async def search(self, owner: str, collection: str, query: str) -> Sequence[RetrievedPassage]:
         """The best passages."""

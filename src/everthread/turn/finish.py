@@ -19,6 +19,7 @@ from everthread.core.turns import Turn, TurnState
 from everthread.runs.close import partial_message
 from everthread.runs.engine import Ending
 from everthread.turn.request import prepare_messages
+from everthread.turn.result import ResultMetadata, result_metadata
 from everthread.turn.turn_context import TurnContext
 
 
@@ -36,12 +37,25 @@ async def ending_of(
             answer = partial_message(ctx.in_progress.id, ctx.in_progress.text, turn.id, state)
     answer_id = answer.id if isinstance(answer, BaseMessage) else None if answer is None else str(answer["id"])
     text = answer.text if isinstance(answer, BaseMessage) else "" if answer is None else str(answer["content"])
+    result = result_metadata({"additional_kwargs": answer.additional_kwargs} if isinstance(answer, BaseMessage) else {})
     usage = {} if ctx is None else dict(ctx.usage)
     loops = 0 if ctx is None else ctx.model_calls
+    notices = [] if ctx is None else list(ctx.notices)
 
     def last_event(number: int) -> Sequence[TurnEvent]:
         if problem is None:
-            return [Done(number=number, state=state.value, answer_id=answer_id, text=text, usage=usage, loops=loops)]
+            return [
+                Done(
+                    number=number,
+                    state=state.value,
+                    answer_id=answer_id,
+                    text=text,
+                    usage=usage,
+                    loops=loops,
+                    result=result,
+                    notices=notices,
+                )
+            ]
         is_ours = isinstance(problem, EverthreadError)
         return [
             Failed(
@@ -67,11 +81,13 @@ async def ending_of(
 
 async def outcome_of(conversation: Conversation, turn: Turn, number: int) -> Done | Failed:
     """The last event of a turn that has ended, made from its row and its answer: its own events may be pruned."""
-    text = ""
+    text, result = "", ResultMetadata()
     with suppress(NotFound):
-        text = (await conversation.message(turn.answer_id)).text
+        answer = await conversation.message(turn.answer_id)
+        text, result = answer.text, result_metadata(answer.payload)
     if turn.state is not TurnState.FAILED:
-        return Done(number=number, state=turn.state.value, answer_id=turn.answer_id, text=text, usage=turn.usage)
+        state = turn.state.value
+        return Done(number=number, state=state, answer_id=turn.answer_id, text=text, usage=turn.usage, result=result)
     message = turn.error or ""
     return Failed(number=number, code="error", message=message, retryable=False, answer_id=turn.answer_id, text=text)
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence, Set
 from fnmatch import fnmatchcase
 from inspect import signature
 from typing import Any, TypeAlias
@@ -35,7 +35,7 @@ from everthread.core.events import Recalled
 from everthread.core.tools import WHEN_NAMED
 from everthread.core.turn_events import Compacted, Recall, StateChanged
 from everthread.core.turns import MESSAGE_KEY
-from everthread.turn.agent import GENERAL
+from everthread.turn.agent import GENERAL, SUBAGENT, CollectionChoice
 from everthread.turn.model_call import assemble_context, call_model, offered_tools, request_messages
 from everthread.turn.result import RESULT_FIELDS
 from everthread.turn.state import AppState
@@ -53,14 +53,16 @@ _MAX_PASSAGES = 6
 
 async def route(state: AppState, ctx: TurnContext) -> dict[str, Any]:
     """Everything that is decided once, before anything is read."""
-    agent_type = state.get("agent_type") or GENERAL
     mentioned = parse_mentions(ctx.question)
+    agent_type = _choose_type(state, ctx, mentioned)
+    ctx.notices += _unknown_mentions(ctx, mentioned)
     ctx.skills = ctx.agent.skills.select([*mentioned, state.get("active_skill")])
+    ctx.offered = _choose_tools(state, ctx, agent_type, mentioned)
     collection, degraded = await _choose_collection(state, ctx)
     return {
         "agent_type": agent_type,
         "mentioned_agents": mentioned,
-        "allowed_tools": _choose_tools(state, ctx, agent_type, mentioned),
+        "allowed_tools": list(ctx.offered),
         "kb_prefix": collection,
         "use_retrieval": collection is not None,
         "loops": 0,
@@ -71,6 +73,22 @@ async def route(state: AppState, ctx: TurnContext) -> dict[str, Any]:
 def parse_mentions(text: str) -> list[str]:
     """The names that a text mentions with an @, each once; mail addresses are none."""
     return list(dict.fromkeys(name.rstrip(".-") for name in _MENTION.findall(text)))
+
+
+def _choose_type(state: AppState, ctx: TurnContext, mentioned: list[str]) -> str:
+    """The agent type of the request; where it names none, the one that the question mentions."""
+    given = state.get("agent_type") or GENERAL
+    named = [name for name in mentioned if name in ctx.agent.types and name != SUBAGENT]
+    return named[0] if named and given == GENERAL else given
+
+
+def _unknown_mentions(ctx: TurnContext, mentioned: list[str]) -> list[str]:
+    """A notice for each name that is neither an agent type nor a skill nor a tool: it changed nothing."""
+    if not mentioned:
+        return []
+    known = {*ctx.agent.types, *(tool.name for tool in ctx.tools())}
+    unknown = [name for name in mentioned if name not in known and ctx.agent.skills.get(name) is None]
+    return [f"@{name} is not the name of an agent type, a skill or a tool, so it changed nothing" for name in unknown]
 
 
 def _choose_tools(state: AppState, ctx: TurnContext, agent_type: str, mentioned: list[str]) -> list[str]:
@@ -94,12 +112,17 @@ async def _choose_collection(state: AppState, ctx: TurnContext) -> tuple[str | N
     if is_off or ctx.agent.knowledge is None or not ctx.question.strip():
         return None, []
     if named := state.get("kb_prefix"):
+        ctx.collection_why = "named in the request"
         return named, []
     try:
         async with asyncio.timeout(ctx.agent.limits.retrieve_seconds):
-            return await ctx.agent.knowledge.route(ctx.conversation.owner, ctx.question), []
+            chosen = await ctx.agent.knowledge.route(ctx.conversation.owner, ctx.question)
     except (EverthreadError, TimeoutError):
         return None, ["route"]
+    if not isinstance(chosen, CollectionChoice):
+        return chosen, []
+    ctx.collection_why = chosen.why
+    return chosen.collection, []
 
 
 # -- recall and retrieve -----------------------------------------------------------------------------------
@@ -111,6 +134,7 @@ async def recall(state: AppState, ctx: TurnContext) -> dict[str, Any]:
     began = time.perf_counter()
     context, degraded = await _assemble_first(state, ctx, recalls)
     seqs = [passage[0] for passage in context.manifest.recalled]
+    memories = [*context.manifest.memory_ids, *context.manifest.reminded_ids]
     if recalls:
         ctx.agent.et.runtime.listener.on_event(
             Recalled(
@@ -124,15 +148,16 @@ async def recall(state: AppState, ctx: TurnContext) -> dict[str, Any]:
         )
     request = request_messages(context, "")
     ctx.first_request = FirstRequest(context, request)
-    if seqs or degraded:
-        ctx.event_log.emit(lambda number: Recall(number=number, seqs=seqs, degraded=degraded))
+    if seqs or memories or degraded:
+        ctx.event_log.emit(lambda number: Recall(number=number, seqs=seqs, memories=memories, degraded=degraded))
     window = [message for message in request if not isinstance(message, SystemMessage)]
-    return {"messages": window, "episodic_memory": seqs, **({"degraded": degraded} if degraded else {})}
+    changed = {"messages": window, "episodic_memory": seqs, "memory_context": memories}
+    return {**changed, **({"degraded": degraded} if degraded else {})}
 
 
 async def _assemble_first(state: AppState, ctx: TurnContext, recalls: bool) -> tuple[Context, list[str]]:
     """With what the question brings back; when that fails or takes too long, with window and summaries alone."""
-    if recalls:
+    if recalls or (ctx.features.memory and ctx.question.strip()):
         try:
             async with asyncio.timeout(ctx.agent.limits.recall_seconds):
                 return await assemble_context(state, ctx, query=ctx.question), []
@@ -152,11 +177,13 @@ async def retrieve(state: AppState, ctx: TurnContext) -> dict[str, Any]:
         async with asyncio.timeout(ctx.agent.limits.retrieve_seconds):
             found = await knowledge.search(ctx.conversation.owner, collection, ctx.question)
     except (EverthreadError, TimeoutError):
-        ctx.event_log.emit(lambda number: Recall(number=number, degraded=["retrieve"]))
+        ctx.event_log.emit(lambda number: Recall(number=number, collection=collection, degraded=["retrieve"]))
         return {"degraded": ["retrieve"]}
     passages = [passage._asdict() for passage in found[:_MAX_PASSAGES]]
-    if passages:
-        ctx.event_log.emit(lambda number: Recall(number=number, passages=len(passages)))
+    ctx.has_read_documents |= bool(passages)
+    ctx.event_log.emit(
+        lambda number: Recall(number=number, passages=len(passages), collection=collection, why=ctx.collection_why)
+    )
     return {"retrieval_results": passages}
 
 
@@ -182,10 +209,26 @@ async def _announce_summaries(state: AppState, ctx: TurnContext) -> dict[str, An
     ids = list(ctx.first_request.context.manifest.summary_ids)
     fresh = [id for id in ids if id not in (known or ())]
     if fresh:
-        compactions = [await ctx.conversation.compaction(id) for id in fresh]
-        messages = sum(one.original_count - one.new_count + 1 for one in compactions)
-        ctx.event_log.emit(lambda number: Compacted(number=number, ids=fresh, messages=messages))
+        messages = await _count_summarised(ctx, fresh, set(known or ()))
+        if messages:  # none where known summaries were condensed to a coarser one
+            ctx.event_log.emit(lambda number: Compacted(number=number, ids=fresh, messages=messages))
     return {"conversation_summary": ids} if fresh or ids != known else {}
+
+
+async def _count_summarised(ctx: TurnContext, ids: Sequence[str], known: Set[str]) -> int:
+    """How many messages these summaries stand for, without those that stood behind a known one before."""
+    count = 0
+    for id in ids:
+        if id in known:
+            continue
+        one = await ctx.conversation.compaction(id)
+        is_condensed = bool(one.children)
+        count += (
+            await _count_summarised(ctx, one.children, known)
+            if is_condensed
+            else one.original_count - one.new_count + 1
+        )
+    return count
 
 
 # -- finalize and persist ----------------------------------------------------------------------------------
@@ -218,6 +261,8 @@ async def persist(state: AppState, ctx: TurnContext) -> dict[str, Any]:
         about["result"] = result
     if degraded := state.get("degraded"):
         about["degraded"] = degraded
+    if ctx.notices:
+        about["notices"] = ctx.notices
     if ctx.subagents:
         about["subagents"] = ctx.subagents
     ctx.answer = answer.model_copy(update={"additional_kwargs": {**answer.additional_kwargs, MESSAGE_KEY: about}})

@@ -61,7 +61,7 @@ async def _build_request(
     first, ctx.first_request = ctx.first_request, None
     if first is not None and not state.get("retrieval_results"):
         return first
-    recalls = ctx.features.recall and "recall" not in state.get("degraded", ())
+    recalls = (ctx.features.recall or ctx.features.memory) and "recall" not in state.get("degraded", ())
     query = ctx.question if recalls and ctx.question.strip() else None
     context = await assemble_context(state, ctx, query=query, tools=tools)
     return context, request_messages(context, _passages_block(state, ctx), must_answer=must_answer)
@@ -79,6 +79,8 @@ async def assemble_context(
     policy: dict[str, Any] = {} if ctx.features.summary else {"enabled": False}
     if not ctx.features.memory:
         policy["memory_max_tokens"] = 0
+    if not ctx.features.recall:
+        policy["recalled_max_tokens"] = 0
     return await ctx.conversation.context(
         system=system_prompt(state, ctx),
         query=query,

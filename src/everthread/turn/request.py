@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, TypedDict, get_args
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -13,15 +14,21 @@ from langchain_core.language_models import BaseChatModel
 from everthread.context.message_format import IMAGE_BLOCKS, blocks_of
 from everthread.conversation import Conversation
 from everthread.core import payloads
+from everthread.core.entries import EntryOrigin
 from everthread.core.errors import Invalid
 from everthread.core.ids import check_id, new_id
 from everthread.core.turns import Turn, TurnState, WhenBusy
-from everthread.core.workspaces import Workspace
+from everthread.core.workspaces import Upload, Workspace
 from everthread.history.ingest import Prepared, as_batch, prepare_all, rough_bytes
-from everthread.turn.agent import GENERAL, Agent, ModelChoice, merge_features
+from everthread.turn.agent import GENERAL, Agent, KnowledgeCatalog, ModelChoice, merge_features
+from everthread.turn.files import name_files, upload_fields, without_notes
+from everthread.turn.listing import tools_of
 from everthread.turn.state import MAIN_CONTEXT, AppState
 
 MODEL_PREFERENCES = ("default", "vision", "code", "reasoning")
+ROLES = frozenset({"user", "assistant", "system", "developer", "tool", "function"})
+NO_COLLECTION = ("", "general")
+"""What may be given as `kb_prefix` to search no knowledge base."""
 _QUESTION_TAIL = 50
 """Among so many of the newest messages the last question is looked for."""
 _THREAD_BYTES = 65_536
@@ -57,7 +64,9 @@ class TurnOptions:
     kb_prefix: str | None = None
     use_retrieval: bool | None = None
     workspace: Workspace | None = None
-    uploaded_files: Sequence[Mapping[str, Any]] | None = None
+    files: Sequence[str] = ()
+    """Files of the conversation that the question is about, by name or path: the model is told of them, as it is of
+    every upload since the last turn."""
     when_busy: WhenBusy = "enqueue"
     """What happens to the message while another turn of the conversation runs."""
     debug: bool = False
@@ -86,7 +95,7 @@ class TurnFields(TypedDict, total=False):
     kb_prefix: str | None
     use_retrieval: bool | None
     workspace: Workspace | None
-    uploaded_files: Sequence[Mapping[str, Any]] | None
+    files: Sequence[str]
     when_busy: WhenBusy
     debug: bool
     callbacks: Sequence[BaseCallbackHandler]
@@ -105,6 +114,9 @@ class TurnRequest(NamedTuple):
     preference: str | None
     max_loops: int
     options: TurnOptions
+    uploads: Sequence[Upload]
+    """The files that were handed in so far."""
+    workspace_path: str
 
     def initial_state(self, conversation: Conversation) -> AppState:
         """What the graph begins with; fields that are left out are as the last turn left them."""
@@ -122,26 +134,33 @@ class TurnRequest(NamedTuple):
             session_id=conversation.id,
             conversation_id=conversation.id,
             user_id=conversation.owner,
-            workspace_path=None if options.workspace is None else str(getattr(options.workspace, "path", "")) or None,
+            workspace_path=self.workspace_path,
             kb_prefix=options.kb_prefix,
             agent_type=options.agent_type,
             use_retrieval=options.use_retrieval is not False,
             debug=options.debug,
         )
+        if self.uploads:
+            state["uploaded_files"] = [upload_fields(one) for one in self.uploads]
         if options.active_skill is not None:
             state["active_skill"] = options.active_skill
         if options.persistent_tools is not None:
             state["persistent_tools"] = list(options.persistent_tools)
-        if options.uploaded_files is not None:
-            state["uploaded_files"] = [dict(one) for one in options.uploaded_files]
         return state
 
 
 async def validate(conversation: Conversation, message: object, agent: Agent, options: TurnOptions) -> TurnRequest:
     """Check all that can be checked; Invalid names the field that is wrong."""
     _check_options(options, agent)
-    messages = await prepare_messages(_with_ids(message))
+    options = await _check_names(conversation, agent, options)
+    given = _with_ids(message)
+    files = await name_files(agent, conversation, options.files, given)
+    origin = EntryOrigin.MODEL if options.kind == "subagent" else None
+    messages = await prepare_messages(files.messages, origin)
     for place, one in enumerate(messages):
+        if one.role not in ROLES:
+            known = ", ".join(sorted(ROLES))
+            raise Invalid(f"unknown role {one.role!r}; known are {known}", field=f"messages[{place}].role")
         if one.role == "user" and not payloads.text(one.payload).strip() and not blocks_of(one.payload):
             raise Invalid("is empty; write something, or attach a file", field=f"messages[{place}].content")
     turn = Turn(
@@ -155,12 +174,10 @@ async def validate(conversation: Conversation, message: object, agent: Agent, op
         assistant=options.assistant,
         model=options.model if isinstance(options.model, str) else None,
         metadata=options.metadata,
-        holder=agent.runs.holder,
-        lease_until=agent.runs.lease_until,
     )
-    questions = [payloads.text(one.payload) for one in messages if one.role == "user"]
+    questions = [without_notes(payloads.text(one.payload)) for one in messages if one.role == "user"]
     if not questions:
-        questions = [one.text for one in await conversation.tail(_QUESTION_TAIL) if one.role == "user"]
+        questions = [without_notes(one.text) for one in await conversation.tail(_QUESTION_TAIL) if one.role == "user"]
     return TurnRequest(
         turn=turn,
         messages=messages,
@@ -168,6 +185,8 @@ async def validate(conversation: Conversation, message: object, agent: Agent, op
         preference="vision" if any(has_images(one.payload) for one in messages) else None,
         max_loops=options.max_loops or agent.limits.max_loops,
         options=options,
+        uploads=files.uploads,
+        workspace_path=files.workspace_path,
     )
 
 
@@ -184,6 +203,27 @@ def _check_options(options: TurnOptions, agent: Agent) -> None:
         raise Invalid(f"must be from 1 to 1000, not {options.max_loops!r}", field="max_loops")
 
 
+async def _check_names(conversation: Conversation, agent: Agent, options: TurnOptions) -> TurnOptions:
+    """Whatever a request names must exist. The papers' word for no knowledge base, `general`, means none."""
+    if options.active_skill and agent.skills.get(options.active_skill) is None:
+        known = ", ".join(skill.name for skill in agent.skills.skills) or "none"
+        raise Invalid(f"unknown skill {options.active_skill!r}; known are {known}", field="active_skill")
+    if options.kb_prefix is not None and isinstance(agent.knowledge, KnowledgeCatalog):
+        collections = await agent.knowledge.collections(conversation.owner)
+        if options.kb_prefix not in collections:
+            if options.kb_prefix not in NO_COLLECTION:
+                known = ", ".join(collections) or "none"
+                raise Invalid(f"unknown knowledge base {options.kb_prefix!r}; there are {known}", field="kb_prefix")
+            options = replace(options, kb_prefix=None, use_retrieval=False)
+    if options.allowed_tools or options.persistent_tools:
+        names = [tool.name for tool in await tools_of(agent, conversation, options)]
+        for field in ("allowed_tools", "persistent_tools"):
+            for pattern in getattr(options, field) or ():
+                if not any(fnmatchcase(name, pattern) for name in names):
+                    raise Invalid(f"no tool is called {pattern!r}; there are {', '.join(names)}", field=field)
+    return options
+
+
 def _with_ids(message: object) -> list[Any]:
     """The messages, each with an id: events refer to it, and it must be found in the log by it."""
     if message is None:
@@ -195,11 +235,11 @@ def _with_ids(message: object) -> list[Any]:
     ]
 
 
-async def prepare_messages(messages: Sequence[Any]) -> list[Prepared]:
-    """Messages ready to be written."""
+async def prepare_messages(messages: Sequence[Any], origin: EntryOrigin | None = None) -> list[Prepared]:
+    """Messages ready to be written; with the door they come through, where their roles do not say it."""
     if rough_bytes(messages) < _THREAD_BYTES:
-        return prepare_all(messages)
-    return await asyncio.to_thread(prepare_all, messages)
+        return prepare_all(messages, origin=origin)
+    return await asyncio.to_thread(prepare_all, messages, origin=origin)
 
 
 def has_images(payload: Mapping[str, Any]) -> bool:

@@ -28,6 +28,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 
 from everthread.conversation import Conversation
+from everthread.core.errors import Conflict
 from everthread.core.nouns import Ref
 from everthread.core.turn_events import TurnEvent
 from everthread.core.turns import Turn, TurnState
@@ -79,6 +80,10 @@ async def begin_turn(
     **fields: Unpack[TurnFields],
 ) -> LiveTurn:
     """Steps 1 and 2; the rest goes on by itself. When this returns, the question is safely stored."""
+    if (await conversation.refresh()).is_deleted:
+        raise Conflict(
+            f"conversation {conversation.id!r} was deleted, nothing was stored: restore it first, or use another id"
+        )
     request = await validate(conversation, message, agent, options or TurnOptions(**fields))
     ref, id = Ref(conversation.owner, conversation.id), request.turn.id
     log = TurnEventLog(ref, id, on_emit=agent.runs.announce, stored=agent.runs.stored(ref, id, TurnCodec))

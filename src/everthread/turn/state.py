@@ -15,6 +15,8 @@ from langchain_core.messages import AnyMessage
 from langgraph.channels.untracked_value import UntrackedValue
 from langgraph.graph.message import add_messages
 
+from everthread.turn.result import merge_results
+
 MAIN_CONTEXT = "main"
 """The `context_id` of a conversation that is nobody's subagent."""
 
@@ -38,13 +40,13 @@ class UniqueListChannel(UntrackedValue[list[str]]):
         return bool(values)
 
 
-class MergedDictChannel(UntrackedValue[dict[str, Any]]):
-    """A dict whose fields several nodes and tools fill; in no checkpoint."""
+class ResultChannel(UntrackedValue[dict[str, Any]]):
+    """What several nodes and tools say of the answer; in no checkpoint."""
 
     def update(self, values: Sequence[Mapping[str, Any]]) -> bool:
         known = self.value if self.is_available() else {}
         for value in values:
-            known = {**known, **value}
+            known = merge_results(known, value)
         self.value = known
         return bool(values)
 
@@ -105,5 +107,5 @@ class AppState(TypedDict, total=False):
 
     degraded: Annotated[list[str], UniqueListChannel]
     """Which parts failed or ran out of time in this turn."""
-    result: Annotated[dict[str, Any], MergedDictChannel]
+    result: Annotated[dict[str, Any], ResultChannel]
     """What the answer says about itself (`result.py`)."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from typing import Annotated, TypedDict
 from uuid import uuid4
 
@@ -41,12 +42,15 @@ async def call_subagent(
         str, Field(description="What is to be done, complete in itself: it sees nothing of this conversation")
     ],
     max_loops: Annotated[int, Field(ge=1, le=_MAX_LOOPS, description="How many steps it may take")] = 10,
+    tools: Annotated[
+        list[str], Field(max_length=50, description="Tools of yours that it needs beyond the usual ones, by name")
+    ] = [],  # noqa: B006 - a list in the schema that models are shown
 ) -> str:
     """Hand a task with many steps to a subagent with a context of its own; its result comes back, not its steps."""
-    return json.dumps(await _run_subagent(current(), task, max_loops), ensure_ascii=False)
+    return json.dumps(await _run_subagent(current(), task, max_loops, tools), ensure_ascii=False)
 
 
-async def _run_subagent(ctx: TurnContext, task: str, max_loops: int) -> SubagentResult:
+async def _run_subagent(ctx: TurnContext, task: str, max_loops: int, tools: Sequence[str]) -> SubagentResult:
     limits = ctx.agent.limits
     if not task.strip():
         return _refusal("the task is empty; say what is to be done")
@@ -54,6 +58,8 @@ async def _run_subagent(ctx: TurnContext, task: str, max_loops: int) -> Subagent
         return _refusal(f"subagents are nested {limits.subagent_depth} deep at most; do it here")
     if len(ctx.subagents) >= limits.subagents:
         return _refusal(f"one turn calls {limits.subagents} subagents at most; do the rest here")
+    if unknown := [name for name in tools if name not in ctx.offered]:
+        return _refusal(f"no tool is called {unknown[0]!r} here; you have {', '.join(ctx.offered)}")
     conversation = ctx.conversation
     child = await ctx.agent.et.conversations.create(
         owner=conversation.owner,
@@ -65,13 +71,15 @@ async def _run_subagent(ctx: TurnContext, task: str, max_loops: int) -> Subagent
     )
     ctx.subagents.append(child.id)
     try:
-        live = await _begin_child_turn(ctx, child, task, max_loops)
+        live = await _begin_child_turn(ctx, child, task, max_loops, tools)
     except EverthreadError as problem:
         return SubagentResult(ok=False, result=str(problem), context_id=child.id, loops=0)
     return await _wait_for_result(live, child, limits.subagent_seconds)
 
 
-async def _begin_child_turn(ctx: TurnContext, child: Conversation, task: str, max_loops: int) -> LiveTurn:
+async def _begin_child_turn(
+    ctx: TurnContext, child: Conversation, task: str, max_loops: int, tools: Sequence[str]
+) -> LiveTurn:
     from everthread.turn.run import begin_turn  # noqa: PLC0415 - a turn calls tools, and this tool begins a turn
 
     outer = ctx.options
@@ -80,6 +88,7 @@ async def _begin_child_turn(ctx: TurnContext, child: Conversation, task: str, ma
         model_pref=outer.model_pref,
         agent_type=SUBAGENT,
         features=outer.features,
+        allowed_tools=list(dict.fromkeys([*outer.allowed_tools, *tools])),
         max_loops=max_loops,
         workspace=outer.workspace,
         callbacks=outer.callbacks,

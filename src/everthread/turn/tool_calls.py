@@ -17,12 +17,16 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.types import Command
 
+from everthread.core.entries import EntryOrigin
 from everthread.core.errors import EverthreadError
 from everthread.core.turn_events import ToolCall, ToolResult
 from everthread.turn.model_call import offered_tools
+from everthread.turn.result import PLOT, merge_results, not_drawn
 from everthread.turn.state import AppState
-from everthread.turn.turn_context import TurnContext
+from everthread.turn.tools.wrap import OUTSIDE
+from everthread.turn.turn_context import CALL_SUBAGENT, TurnContext
 
+_ERROR = "error: "
 _EVENT_CHARACTERS = 2_000
 """How much of a result an event shows; the log has the whole."""
 
@@ -45,7 +49,8 @@ async def tools(state: AppState, ctx: TurnContext, config: RunnableConfig) -> di
     )
     changes: dict[str, Any] = {}
     for outcome in outcomes:
-        changes |= outcome.changes
+        result = merge_results(changes.get("result", {}), outcome.changes.get("result", {}))
+        changes |= {**outcome.changes, **({"result": result} if result else {})}
     return {**changes, "messages": [outcome.message for outcome in outcomes]}
 
 
@@ -76,8 +81,10 @@ async def _answer_call(
     outcome = await _run_call(ctx, config, call, offered)
     seconds = time.monotonic() - began
     message = outcome.message
+    if call["name"] == PLOT and message.status == "error":
+        outcome = CallOutcome(message, {"result": not_drawn(arguments, message.text.removeprefix(_ERROR))})
     message.id = f"{asking_id}-r{place}"
-    await ctx.append(message)
+    await ctx.append(message, origin=tool_origin(offered.get(call["name"] or "")))
     ctx.event_log.emit(
         lambda number: ToolResult(
             number=number,
@@ -90,6 +97,15 @@ async def _answer_call(
         )
     )
     return outcome
+
+
+def tool_origin(tool: BaseTool | None) -> EntryOrigin:
+    """Which door the results of a tool come through. None: what we say of a tool that does not exist."""
+    if tool is None:
+        return EntryOrigin.OWN_TOOL
+    if tool.name == CALL_SUBAGENT:
+        return EntryOrigin.SUBAGENT
+    return EntryOrigin.OUTSIDE_TOOL if OUTSIDE in (tool.tags or ()) else EntryOrigin.OWN_TOOL
 
 
 async def _run_call(
@@ -120,7 +136,7 @@ async def _run_call(
 
 
 def _failure(call: Mapping[str, Any], text: str) -> CallOutcome:
-    message = ToolMessage(content=f"error: {text}", name=call["name"], tool_call_id=call["id"], status="error")
+    message = ToolMessage(content=f"{_ERROR}{text}", name=call["name"], tool_call_id=call["id"], status="error")
     return CallOutcome(message, {})
 
 

@@ -17,6 +17,7 @@ from langchain_core.tools import BaseTool
 
 from everthread.context.assemble import Context
 from everthread.conversation import Conversation
+from everthread.core.entries import EntryOrigin
 from everthread.core.errors import Conflict
 from everthread.core.nouns import Receipt, Ref
 from everthread.core.turns import Turn
@@ -65,8 +66,14 @@ class TurnContext:
     """How many subagents this turn is nested in."""
     subagents: list[str] = field(default_factory=list)
     """The conversations of the subagents it called."""
+    offered: Sequence[str] = ()
+    """The names of the tools that the model may call."""
     skills: Sequence[Skill] = ()
     """Those in use: named in the question, or active since before."""
+    collection_why: str = ""
+    """Why the knowledge base is searched that is."""
+    notices: list[str] = field(default_factory=list)
+    """What was not done as it was asked for."""
     first_request: FirstRequest | None = None
     """What `recall` assembled for the first call of the model."""
     in_progress: MessageInProgress | None = None
@@ -74,6 +81,8 @@ class TurnContext:
     model_calls: int = 0
     manifests: list[str] = field(default_factory=list)
     """What the model was shown: one manifest id for each call."""
+    has_read_documents: bool = False
+    """Whether passages of documents were retrieved for it."""
     answer: BaseMessage | None = None
     """As it will stand in the log, once `persist` has made it."""
     _tools: Sequence[BaseTool] | None = None
@@ -101,12 +110,13 @@ class TurnContext:
         turn would stay in memory until the garbage collector runs."""
         self._tools = None
 
-    async def append(self, *messages: BaseMessage) -> Sequence[Receipt]:
-        """Write finished messages to the log; TurnLost when this process no longer holds the turn."""
+    async def append(self, *messages: BaseMessage, origin: EntryOrigin | None = None) -> Sequence[Receipt]:
+        """Write finished messages to the log; TurnLost when this process no longer holds the turn. `origin` where their
+        role does not say through which door they came."""
         intent = AppendToTurn(
             turn_id=self.turn.id,
             holder=self.agent.runs.holder,
-            messages=await prepare_messages(messages),
+            messages=await prepare_messages(messages, origin),
         )
         return await self.agent.et.runtime.write(self.ref, intent)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from everthread.core.clock import Clock
 from everthread.core.errors import Invalid, NotFound, StoreError
 from everthread.core.nouns import Ref
 from everthread.core.ports import Store
-from everthread.core.workspaces import CleanReport, Workspace, WorkspaceInfo, Workspaces
+from everthread.core.workspaces import CleanReport, FileInfo, Upload, Workspace, WorkspaceInfo, Workspaces
 
 _LOG = logging.getLogger("everthread.workspaces")
 
@@ -46,6 +47,24 @@ class ConversationWorkspaces:
         info = (await conversation.refresh()).info
         ref = Ref(info.owner, info.id)
         return await asyncio.to_thread(self._port.open, ref, expected=expected, off_record=info.off_record)
+
+    def path(self, conversation: Conversation) -> Path:
+        """The folder of its files, which is created when it is first opened."""
+        return self._port.path(Ref(conversation.owner, conversation.id))
+
+    async def uploads(self, conversation: Conversation) -> Sequence[Upload]:
+        """List its uploads, oldest first, without opening it."""
+        return await asyncio.to_thread(self._port.uploads, Ref(conversation.owner, conversation.id))
+
+    async def files(self, conversation: Conversation) -> Sequence[FileInfo]:
+        """List its files by name; none where it was never opened."""
+        if not await asyncio.to_thread(self.path(conversation).is_dir):
+            return ()
+        workspace = await self.open(conversation)
+        try:
+            return await asyncio.to_thread(workspace.files)
+        finally:
+            await asyncio.to_thread(workspace.close)
 
     async def clean(self, *, idle_days: float | None = None, dry_run: bool = False) -> CleanReport:
         """Remove the files of workspaces that have been idle for so many days.

@@ -87,6 +87,12 @@ class FolderWorkspaces:
         notice = _notice(home, was_here, expected)
         return FolderWorkspace(home, files, lease, notice=notice, quota=self._quota, clock=self._clock)
 
+    def path(self, ref: Ref) -> Path:
+        return self._home(ref) / _FILES
+
+    def uploads(self, ref: Ref) -> Sequence[Upload]:
+        return _read_uploads(self._home(ref)) if self.path(ref).is_dir() else ()
+
     def everything(self) -> Iterator[WorkspaceInfo]:
         for about in sorted(self.root.glob(f"*/*/{_ABOUT}")):
             try:
@@ -232,8 +238,7 @@ class FolderWorkspace:
         return new
 
     def uploads(self) -> Sequence[Upload]:
-        kept = _read_json(self._home / _UPLOADS, [])
-        return [Upload(**{**one, "uploaded_at": datetime.fromisoformat(one["uploaded_at"])}) for one in kept]
+        return _read_uploads(self._home)
 
     @contextmanager
     def _write_lock(self) -> Iterator[None]:
@@ -346,6 +351,11 @@ def _measure(home: Path) -> tuple[int, int]:
     finally:
         os.close(files)
     return len(found), sum(found)
+
+
+def _read_uploads(home: Path) -> Sequence[Upload]:
+    kept = _read_json(home / _UPLOADS, [])
+    return [Upload(**{**one, "uploaded_at": datetime.fromisoformat(one["uploaded_at"])}) for one in kept]
 
 
 def _read_json(path: Path, default: Any) -> Any:

@@ -40,7 +40,9 @@ async def test_our_own_agent_answers_and_its_run_is_a_turn(server: Server, clien
     values: Any = told[-2].data
     assert [message["type"] for message in values["messages"]] == ["human", "ai"]
     assert values["messages"][-1]["content"] == pieces
-    assert (await client.threads.get_state("t"))["values"] == values
+    state: Any = (await client.threads.get_state("t"))["values"]
+    assert state["messages"] == values["messages"]
+    assert (state["context_id"], state["thread_id"]) == ("main", "t")
     run = (await client.runs.list("t"))[0]
     assert run["status"] == "success"
     conversation = await server.et.conversations.get("t")

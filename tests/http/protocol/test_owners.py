@@ -82,7 +82,7 @@ MALFORMED: list[tuple[str, str, Any]] = [
     ("GET", "/threads/" + "x" * 129, None),
     ("GET", "/threads/a%00b", None),
     ("POST", "/threads", {"thread_id": ""}),
-    ("POST", "/threads", {"thread_id": 7}),
+    ("POST", "/threads", {"thread_id": [7]}),
     ("POST", "/threads", {"no": 1}),
     ("POST", "/threads/search", {"no": 1}),
     ("POST", "/threads/search", {"limit": 0}),

@@ -325,3 +325,11 @@ async def test_to_cancel_what_has_ended_or_is_not_there_is_404(light: Server) ->
         assert (await http.post(f"/threads/t/runs/{id}/cancel")).status_code == 404
         assert (await http.post("/runs/cancel", json={"status": "all"})).status_code == 404
         assert (await http.post("/runs/cancel", json={"thread_id": "t", "run_ids": [id]})).status_code == 404
+
+
+async def test_to_delete_a_run_that_runs_cancels_it(client: LangGraphClient) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    run = await client.runs.create(thread, "slow", input=says("hi"), context={"ticks": 10_000})
+    await client.runs.delete(thread, run["run_id"])
+    assert await client.runs.list(thread) == []
+    assert (await client.threads.get(thread))["status"] != "busy"

@@ -265,3 +265,42 @@ async def test_a_label_that_no_namespace_can_have_is_refused(light: Server) -> N
     async with light.http() as http:
         for asked in ({"prefix": [""]}, {"suffix": ["a.b"]}, {"prefix": ["a", ""]}):
             assert (await http.post("/store/namespaces", json=asked)).status_code == 422
+
+
+async def test_of_a_state_only_what_is_selected_comes(client: LangGraphClient) -> None:
+    thread = (await client.threads.create(thread_id="t"))["thread_id"]
+    await client.runs.wait(thread, "agent", input=says("hi"))
+    some = ["next", "values.step"]
+    state: Any = await client.threads.get_state(thread, select=some)
+    assert state == {"next": [], "values": {"step": 1}}
+    whole: Any = await client.threads.get_state(thread, select=["values"])
+    assert whole["values"].keys() == {"messages", "step"}
+    at: Any = (await client.threads.get_state(thread))["checkpoint"]
+    assert await client.threads.get_state(thread, at, select=some) == state
+    assert await client.threads.get_state(thread, checkpoint_id=at["checkpoint_id"], select=some) == state
+    history: Any = await client.threads.get_history(thread, select=["values.step"])
+    assert history[0] == {"values": {"step": 1}}
+    assert len(history) == 3
+
+
+async def test_a_thread_is_changed_without_being_returned_if_so_preferred(client: LangGraphClient) -> None:
+    await client.threads.create(thread_id="t", metadata={"a": 1})
+    changed: Any = await client.threads.update("t", metadata={"b": 2}, return_minimal=True)  # type: ignore[func-returns-value]
+    assert changed is None
+    assert (await client.threads.get("t"))["metadata"] == {"a": 1, "b": 2}
+
+
+async def test_an_assistants_threads_go_with_it_if_so_wished(client: LangGraphClient) -> None:
+    for assistant in ("mine", "other"):
+        await client.assistants.create("agent", assistant_id=assistant)
+        await client.threads.create(thread_id=f"of {assistant}")
+        await client.runs.wait(f"of {assistant}", assistant, input=says("hi"))
+    await client.assistants.delete("mine", delete_threads=True)
+    assert [thread["thread_id"] for thread in await client.threads.search()] == ["of other"]
+
+
+async def test_context_and_configurable_of_an_assistant_are_shown_alike(client: LangGraphClient) -> None:
+    by_context = await client.assistants.create("agent", context={"k": 1})
+    by_config = await client.assistants.create("agent", {"configurable": {"k": 1}, "tags": ["t"]})
+    for made in (by_context, by_config, await client.assistants.get(by_context["assistant_id"])):
+        assert (made["context"], made["config"]["configurable"]) == ({"k": 1}, {"k": 1})

@@ -46,7 +46,7 @@ async def test_a_turn_asks_the_documents_that_a_question_is_for(
 ) -> None:
     await memory_et.knowledge.add("local", "manuals", "# Errors\n\nE07: the grinder is blocked.", id="m.md")
     documents = OwnerDocuments(memory_et.knowledge)
-    assert await documents.route("local", question) == collection
+    assert (await documents.route("local", question)).collection == collection
     if collection is not None:
         (passage,) = await documents.search("local", collection, question)
         assert (passage.source, passage.text) == ("m.md › Errors", "E07: the grinder is blocked.")

@@ -19,12 +19,11 @@ async def test_a_plot_is_a_png_a_pdf_and_a_csv(toolbox: ToolCaller, kind: str) -
     assert workspace.read("plots/cost-of-x.png").startswith(b"\x89PNG")
     assert workspace.read("plots/cost-of-x.pdf").startswith(b"%PDF")
     assert workspace.read("plots/cost-of-x.csv") == b"x,a,b\nJan,1.0,3.0\nFeb,2.5,\nMar,-3.0,1.0\n"
-    assert toolbox.changes["result"]["visualization"] == {
-        "success": True,
-        "image_url": "plots/cost-of-x.png",
-        "pdf_url": "plots/cost-of-x.pdf",
-        "data_url": "plots/cost-of-x.csv",
-    }
+    picture = toolbox.changes["result"]["visualization"]
+    assert (picture["success"], picture["title"]) == (True, "Cost of $x$")
+    for kind, suffix in (("image", "png"), ("pdf", "pdf"), ("data", "csv")):
+        assert picture[f"{kind}_path"] == f"plots/cost-of-x.{suffix}"
+        assert picture[f"{kind}_url"].endswith(f"/files/plots/cost-of-x.{suffix}")
 
 
 async def test_a_pie_and_numbers_below(toolbox: ToolCaller) -> None:

@@ -74,9 +74,9 @@ async def test_a_plot_is_in_the_metadata_of_the_answer(agent: Agent, memory_et: 
     call = ("plot", {"kind": "line", "title": "Sales", "series": {"a": [1, 2]}})
     await asked(agent, conv, "draw", Reply(calls=[call]))
     (answer,) = await conv.tail(1)
-    assert result_metadata(answer.payload)["visualization"] == {
-        "success": True, "image_url": "plots/sales.png", "pdf_url": "plots/sales.pdf", "data_url": "plots/sales.csv"
-    }  # fmt: skip
+    picture = result_metadata(answer.payload)["visualization"]
+    assert (picture["success"], picture["image_path"]) == (True, "plots/sales.png")
+    assert picture["image_url"] == f"/api/v1/conversations/{conv.id}/files/plots/sales.png"
 
 
 async def test_a_skill_is_in_the_request_when_it_is_named_and_stays_when_it_is_chosen(

@@ -7,7 +7,10 @@ import { useEffect, useMemo, useState } from "react";
 import type { Listed } from "../lib/conversations";
 import type { Compaction, Gauge, Message, Part, Version } from "../lib/model";
 import type { Attached } from "../lib/uploads";
+import { blockOf } from "../lib/payload";
+import { quotationsIn } from "../lib/quotations";
 import { readChoices } from "../state/choices";
+import { watchedWindow } from "../state/watched";
 import { call, open } from "./http";
 import { compactionFrom, gaugeFrom, messageFrom, type Shape } from "./wire";
 
@@ -54,6 +57,7 @@ function listed(wire: Shape<"ConversationOut">): Listed {
     isPinned: wire.metadata[PINNED] === true,
     isDeleted: wire.is_deleted,
     isOffRecord: wire.off_record,
+    isShared: wire.metadata["share"] !== undefined,
     metadata: wire.metadata,
   };
 }
@@ -65,6 +69,20 @@ export function usePinConversation() {
   return useChange(async ({ id, metadata, isPinned }: Pick<Listed, "id" | "metadata" | "isPinned">) => {
     const { [PINNED]: _, ...others } = metadata;
     await call("patch", "/conversations/{conversation_id}", { at: { conversation_id: id }, body: { metadata: isPinned ? { ...others, [PINNED]: true } : others } });
+  });
+}
+
+/** A link with which anybody may read the conversation; one made before is revoked. */
+export function useShare() {
+  return useChange(async ({ id, tools }: { id: string; tools: boolean }) => {
+    const made = await call("post", "/conversations/{conversation_id}/share", { at: { conversation_id: id }, body: { tools, thinking: tools } });
+    return new URL(made.path, location.origin).href;
+  });
+}
+
+export function useRevokeShare() {
+  return useChange(async (id: string) => {
+    await call("delete", "/conversations/{conversation_id}/share", { at: { conversation_id: id } });
   });
 }
 
@@ -106,6 +124,18 @@ export function useImport() {
   return useChange(async (file: File) => {
     const report = await call("post", "/import", { body: file });
     return [...report.imported, ...report.skipped];
+  });
+}
+
+/** Why messages would be recalled for a question, by their seqs: asked only when somebody wants to know. */
+export function useWhyRecalled(id: string, question: string | null) {
+  return useQuery({
+    queryKey: ["why-recalled", id, question],
+    enabled: question !== null && question !== "",
+    queryFn: async () => {
+      const { items } = await call("get", "/conversations/{conversation_id}/recall", { at: { conversation_id: id }, query: { q: (question ?? "").slice(0, 2000), limit: 20 } });
+      return items.map((hit) => ({ seqs: hit.seqs, why: hit.why, words: hit.words }));
+    },
   });
 }
 
@@ -176,7 +206,7 @@ export function useGauge(id: string) {
   return useQuery({
     queryKey: ["gauge", id],
     enabled: id !== "",
-    queryFn: async (): Promise<Gauge> => gaugeFrom(await call("get", "/conversations/{conversation_id}/context", { at: { conversation_id: id }, query: modelOf(id) })),
+    queryFn: async (): Promise<Gauge> => gaugeFrom(await call("get", "/conversations/{conversation_id}/context", { at: { conversation_id: id }, query: { ...modelOf(id), ...watchedWindow(id) } })),
   });
 }
 
@@ -229,12 +259,21 @@ export function useSeen(id: string, turn: string | null, isWanted = true) {
   });
 }
 
-const NO_SEQS: ReadonlySet<number> = new Set();
+/** What was recalled for the newest question. */
+export interface Recalled {
+  readonly seqs: ReadonlySet<number>;
+  /** The answer that it was recalled for. */
+  readonly answerId: string | null;
+  readonly questionSeq: number | null;
+  /** As the model was shown it. */
+  readonly pieces: readonly { readonly seq: number; readonly speaker: string | null; readonly text: string }[];
+}
+
+const NOTHING_RECALLED: Recalled = { seqs: new Set(), answerId: null, questionSeq: null, pieces: [] };
 /** What was recalled is of less interest than the messages themselves: it is asked for when those have come. */
 const LATER_MILLISECONDS = 1200;
 
-/** The messages that were recalled for the newest question. */
-export function useRecalled(id: string): ReadonlySet<number> {
+export function useRecalled(id: string): Recalled {
   const [isWanted, setWanted] = useState(false);
   useEffect(() => {
     setWanted(false);
@@ -244,8 +283,12 @@ export function useRecalled(id: string): ReadonlySet<number> {
   const newest = useTurns(id).data?.find((turn) => turn.state === "complete");
   const seen = useSeen(id, newest?.id ?? null, isWanted && newest !== undefined);
   return useMemo(() => {
-    const seqs = (newest === undefined ? [] : (seen.data ?? [])).flatMap((request) => request.parts.filter((part) => part.kind === "recalled").flatMap((part) => part.seqs));
-    return seqs.length === 0 ? NO_SEQS : new Set(seqs);
+    const requests = newest === undefined ? [] : (seen.data ?? []);
+    const seqs = new Set(requests.flatMap((request) => request.parts.filter((part) => part.kind === "recalled").flatMap((part) => part.seqs)));
+    if (newest === undefined || seqs.size === 0) return NOTHING_RECALLED;
+    const quoted = (requests.at(-1)?.messages ?? []).flatMap((message) => quotationsIn(blockOf(message).text)).filter((one) => one.kind === "recalled");
+    const pieces = quoted.flatMap(({ firstSeq, speaker, text }) => (firstSeq === null || text.trim() === "" ? [] : [{ seq: firstSeq, speaker, text }]));
+    return { seqs, answerId: newest.answerId, questionSeq: newest.questionSeq, pieces };
   }, [newest, seen.data]);
 }
 
@@ -292,12 +335,15 @@ export function useCompact(id: string) {
   return useChange(async () => (await call("post", "/conversations/{conversation_id}/compact", { at: { conversation_id: id }, body: { dry_run: false } })).compacted);
 }
 
-/** How many messages a compaction would summarize now; nothing is written. */
+/** What a compaction would summarize now; null where that is nothing. Nothing is written. */
 export function useCompactionPlan(id: string) {
   return useMutation({
     mutationFn: async () => {
       const outcome = await call("post", "/conversations/{conversation_id}/compact", { at: { conversation_id: id }, body: { dry_run: true } });
-      return outcome.planned.reduce((sum, span) => sum + Number(span["messages"] ?? 0), 0);
+      const figures = (name: string) => outcome.planned.map((span) => Number(span[name] ?? 0));
+      if (outcome.planned.length === 0) return null;
+      const messages = figures("messages").reduce((sum, one) => sum + one, 0);
+      return { messages, first: Math.min(...figures("first_seq")), last: Math.max(...figures("last_seq")), before: outcome.tokens_before, after: outcome.tokens_after };
     },
   });
 }
@@ -460,7 +506,7 @@ export async function renew(cache: QueryClient): Promise<void> {
 // --- what the service can do besides: verify, erase, knowledge, jobs ---
 
 export function useVerify() {
-  return useMutation({ mutationFn: () => call("post", "/verify") });
+  return useMutation({ mutationFn: (conversation: string | null) => call("post", "/verify", { query: conversation === null ? {} : { conversation_id: conversation } }) });
 }
 
 export type EraseProof = Shape<"EraseOut">;

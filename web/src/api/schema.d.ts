@@ -204,6 +204,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/conversations/{conversation_id}/share": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    conversation_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["NewShare"];
+                };
+            };
+            responses: {
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ShareOut"];
+                    };
+                };
+            };
+        };
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    conversation_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Revoked"];
+                    };
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/jobs/{job_id}": {
         parameters: {
             query?: never;
@@ -892,6 +952,48 @@ export interface paths {
                     };
                     content: {
                         "application/json": components["schemas"]["MessagePage"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/conversations/{conversation_id}/recall": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: {
+            parameters: {
+                query: {
+                    q: string;
+                    limit?: number;
+                    max_tokens?: number;
+                    scope?: ("conversation" | "owner") | null;
+                    asked_at?: string | null;
+                };
+                header?: never;
+                path: {
+                    conversation_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RecallHitsOut"];
                     };
                 };
             };
@@ -1834,6 +1936,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/demo/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/event-stream": unknown;
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/import": {
         parameters: {
             query?: never;
@@ -2068,7 +2204,9 @@ export interface paths {
         put?: never;
         post: {
             parameters: {
-                query?: never;
+                query?: {
+                    conversation_id?: string | null;
+                };
                 header?: never;
                 path?: never;
                 cookie?: never;
@@ -2151,6 +2289,7 @@ export interface components {
             result: {
                 [key: string]: unknown;
             };
+            notices: string[];
             usage: {
                 [key: string]: number;
             };
@@ -2394,7 +2533,7 @@ export interface components {
             kind?: components["schemas"]["MemoryKind"];
             /** @default user */
             scope?: components["schemas"]["MemoryScope"];
-            conversation_id?: string | null;
+            conversation_id?: string | number | null;
             seq?: number | null;
             subject?: string | null;
             /** @default 1 */
@@ -2412,6 +2551,7 @@ export interface components {
             subject: string | null;
             source: components["schemas"]["SourceOut"] | null;
             origin: string;
+            trust: string;
             confidence: number;
             tokens: number;
             supersedes: string | null;
@@ -2444,6 +2584,8 @@ export interface components {
             revision: number;
             is_deleted: boolean;
             is_pinned: boolean;
+            is_quarantined: boolean;
+            origin: string;
             is_complete: boolean;
             has_secret: boolean;
             said_at: string | null;
@@ -2458,14 +2600,20 @@ export interface components {
             has_newer: boolean;
         };
         NewConversationIn: {
-            id?: string | null;
+            id?: string | number | null;
             title?: string | null;
             metadata?: {
                 [key: string]: unknown;
             };
-            parent_id?: string | null;
+            parent_id?: string | number | null;
             /** @default false */
             off_record?: boolean;
+        };
+        NewShare: {
+            /** @default false */
+            thinking?: boolean;
+            /** @default false */
+            tools?: boolean;
         };
         OmittedOut: {
             seq: number;
@@ -2514,7 +2662,9 @@ export interface components {
             enabled: boolean;
             threshold: number;
             keep_recent: number;
-            max_message_history: number;
+            max_message_history: number | null;
+            recent_share: number;
+            summaries_share: number;
             summary_max_tokens: number;
             summary_model: string | null;
             summary_timeout_seconds: number;
@@ -2551,6 +2701,10 @@ export interface components {
              */
             when_busy?: "enqueue" | "reject" | "interrupt";
             max_loops?: number | null;
+            active_skill?: string | null;
+            /** @default [] */
+            allowed_tools?: string[];
+            persistent_tools?: string[] | null;
             /** @default false */
             debug?: boolean;
             message: string | {
@@ -2558,10 +2712,33 @@ export interface components {
             }[] | {
                 [key: string]: unknown;
             };
-            conversation_id?: string | null;
-            session_id?: string | null;
+            conversation_id?: string | number | null;
+            session_id?: string | number | null;
             /** @default [] */
             files?: string[];
+        };
+        RecallHitOut: {
+            conversation_id: string;
+            ids: string[];
+            seqs: number[];
+            text: string;
+            score: number;
+            /** Format: date-time */
+            said_at: string;
+            speaker: string;
+            is_passage: boolean;
+            why: string[];
+            parts: {
+                [key: string]: number;
+            };
+            words: string[];
+        };
+        RecallHitsOut: {
+            items: components["schemas"]["RecallHitOut"][];
+            by_meaning: boolean;
+            is_behind: boolean;
+            truncated: boolean;
+            unanswered: string[];
         };
         Regenerate: {
             agent_type?: string | null;
@@ -2578,6 +2755,10 @@ export interface components {
              */
             when_busy?: "enqueue" | "reject" | "interrupt";
             max_loops?: number | null;
+            active_skill?: string | null;
+            /** @default [] */
+            allowed_tools?: string[];
+            persistent_tools?: string[] | null;
             /** @default false */
             debug?: boolean;
             message_id?: string | null;
@@ -2586,6 +2767,9 @@ export interface components {
         };
         RemovedCount: {
             removed: number;
+        };
+        Revoked: {
+            revoked: boolean;
         };
         SeenRequest: {
             manifest_id: string;
@@ -2605,6 +2789,15 @@ export interface components {
         SeenRequests: {
             turn_id: string;
             requests: components["schemas"]["SeenRequest"][];
+        };
+        ShareOut: {
+            path: string;
+            /** Format: date-time */
+            created_at: string;
+        };
+        SkillOut: {
+            name: string;
+            description: string;
         };
         SourceOut: {
             conversation_id: string;
@@ -2632,10 +2825,15 @@ export interface components {
         ToolOut: {
             name: string;
             description: string;
+            /** @enum {string} */
+            offered: "always" | "when_named";
+            parameters: {
+                [key: string]: unknown;
+            };
         };
         Tools: {
             items: components["schemas"]["ToolOut"][];
-            skills: components["schemas"]["ToolOut"][];
+            skills: components["schemas"]["SkillOut"][];
             agent_types: string[];
         };
         TurnOut: {

@@ -3,8 +3,15 @@
 import { useAbout, useLoadDemo } from "../api/queries";
 import { useTexts } from "../texts";
 import { Trouble } from "./Bits";
+import { Icon } from "./Icon";
 
-export function Empty({ onTry, onOpen }: { readonly onTry: (text: string) => void; readonly onOpen: (conversation: string) => void }) {
+interface Props {
+  readonly onTry: (text: string) => void;
+  readonly onOpen: (conversation: string) => void;
+  readonly onWatch: () => void;
+}
+
+export function Empty({ onTry, onOpen, onWatch }: Props) {
   const { t } = useTexts();
   const about = useAbout();
   const demo = useLoadDemo();
@@ -14,7 +21,11 @@ export function Empty({ onTry, onOpen }: { readonly onTry: (text: string) => voi
       <div className="empty">
         <h1>{t.emptyTitle}</h1>
         <p className="soft">{t.emptyText}</p>
-        <p><button className="primary" disabled={demo.isPending} onClick={() => demo.mutate(undefined, { onSuccess: onOpen })}>{t.loadDemo}</button></p>
+        <div className="row starts">
+          <button className="primary" onClick={onWatch}><Icon name="play" />{t.watch}</button>
+          <button disabled={demo.isPending} onClick={() => demo.mutate(undefined, { onSuccess: onOpen })}>{t.loadDemo}</button>
+        </div>
+        <p className="faint">{t.watchText}</p>
         {demo.isError && <Trouble problem={demo.error} />}
         <p className="faint" style={{ marginTop: "1.6rem" }}>{t.tryThis}</p>
         <div className="tries">

@@ -16,8 +16,10 @@ const PATHS = {
   key: "M3 7h18v11H3zM7 11h.1M11 11h.1M15 11h.1M8 15h8",
   layers: "M12 4l8 4.500-8 4.500-8-4.500zM4 13l8 4.500 8-4.500",
   left: "M14 6l-6 6 6 6",
+  link: "M10 14a4 4 0 0 0 6 .5l3-3a4 4 0 0 0-5.700-5.700l-1.500 1.500M14 10a4 4 0 0 0-6-.5l-3 3a4 4 0 0 0 5.700 5.700l1.500-1.500",
   more: "M5 12h.1M12 12h.1M19 12h.1",
   pin: "M9 3h6l-1 7 4 4H6l4-4zM12 14v7",
+  play: "M8 5l11 7-11 7z",
   plus: "M12 5v14M5 12h14",
   remove: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13",
   right: "M10 6l6 6-6 6",
@@ -38,7 +40,7 @@ export type IconName = keyof typeof PATHS;
 
 export function Icon({ name }: { readonly name: IconName }) {
   return (
-    <svg className="icon" viewBox="0 0 24 24" aria-hidden="true">
+    <svg className="icon" data-name={name} viewBox="0 0 24 24" aria-hidden="true">
       <path d={PATHS[name]} />
     </svg>
   );

@@ -10,6 +10,8 @@ export interface Listed {
   readonly isPinned: boolean;
   readonly isDeleted: boolean;
   readonly isOffRecord: boolean;
+  /** Whether there is a link with which anybody may read it. */
+  readonly isShared: boolean;
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 

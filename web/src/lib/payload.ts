@@ -80,10 +80,22 @@ export function answeredCall(payload: unknown): string | null {
   return typeof id === "string" ? id : null;
 }
 
-/** A message of a request as a person reads it: who, the words as they are, and what else it carries, as JSON. */
-export function blockOf(message: unknown): { readonly role: string; readonly text: string; readonly rest: string } {
-  if (!isObject(message)) return { role: "", text: "", rest: JSON.stringify(message, null, 2) };
-  const { role, content, ...rest } = message;
+/** A message of a request as a person reads it: who, the words as they are, what is called, and what else it carries, as JSON. */
+export interface RequestBlock {
+  readonly role: string;
+  /** Of a tool, or of one of several people. */
+  readonly name: string | null;
+  readonly text: string;
+  readonly calls: readonly ToolCall[];
+  readonly rest: string;
+}
+
+export function blockOf(message: unknown): RequestBlock {
+  if (!isObject(message)) return { role: "", name: null, text: "", calls: [], rest: JSON.stringify(message, null, 2) };
+  const calls = callsOf(message);
+  const { role, content, tool_calls: made, tool_call_id: _answers, name, ...others } = message;
+  const isAllSaid = !Array.isArray(made) || made.length === calls.length;
+  const rest = isAllSaid ? others : { ...others, tool_calls: made };
   const text = typeof content === "string" ? content : content === null || content === undefined ? "" : JSON.stringify(content, null, 2);
-  return { role: String(role ?? ""), text, rest: Object.keys(rest).length === 0 ? "" : JSON.stringify(rest, null, 2) };
+  return { role: String(role ?? ""), name: typeof name === "string" && name !== "" ? name : null, text, calls, rest: Object.keys(rest).length === 0 ? "" : JSON.stringify(rest, null, 2) };
 }

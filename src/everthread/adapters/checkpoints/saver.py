@@ -34,7 +34,7 @@ from everthread.adapters.stores import blocking
 from everthread.adapters.stores.blocking import RunLock
 from everthread.core.checkpoints import CheckpointQuery
 from everthread.core.errors import Conflict, Invalid
-from everthread.core.ids import LOCAL, check_id
+from everthread.core.ids import LOCAL, check_conversation_id, check_id
 from everthread.instance import Everthread
 
 R = TypeVar("R")
@@ -211,7 +211,7 @@ class LogSaver(BaseCheckpointSaver[Any]):
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Remove a thread's checkpoints. Its log is kept, or erased, as the saver was made."""
-        await self._run(self._remover.delete(self._owner, check_id(thread_id, "thread_id"), self.serde))
+        await self._run(self._remover.delete(self._owner, check_conversation_id(thread_id, "thread_id"), self.serde))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Remove the checkpoints that some runs made."""
@@ -220,7 +220,10 @@ class LogSaver(BaseCheckpointSaver[Any]):
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """A thread with a log and checkpoints of its own, as the source has them now."""
-        source, target = check_id(source_thread_id, "thread_id"), check_id(target_thread_id, "thread_id")
+        source, target = (
+            check_conversation_id(source_thread_id, "thread_id"),
+            check_conversation_id(target_thread_id, "thread_id"),
+        )
         await self._run(self._copier.copy(self._owner, source, target, self.serde))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:

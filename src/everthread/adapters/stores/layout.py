@@ -38,8 +38,9 @@ LARGE_BYTES = 65_536
 _LONG_TEXT_BYTES = 16
 
 INSERT_COLUMNS = """
-key, id, kind, role, revises, how, revision, parent_seq, branch, depth, created_at, tokens, salt, chain, raw, flags"""
-"""The columns written with an entry: those of an `Entry` up to its payload, in its order, and its flags."""
+key, id, kind, role, revises, how, revision, parent_seq, branch, depth, created_at, tokens, salt, chain, raw, flags,
+origin, chain_version"""
+"""The columns written with an entry: those of an `Entry` up to its payload, in its order, flags and what follows."""
 
 _DAMAGED = "an entry is damaged: run verify"
 

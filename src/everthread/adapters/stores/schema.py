@@ -47,7 +47,7 @@ def tables(database: Database) -> Sequence[str]:
 def drop(database: Database) -> Sequence[str]:
     """The statements that drop all tables."""
     views = [view for statement in create(database) for view in _VIEW.findall(statement)]
-    return [*(f"DROP VIEW {view}" for view in views), *(f"DROP TABLE {table}" for table in tables(database))]
+    return [*(f"DROP VIEW {view}" for view in views), *(f"DROP TABLE IF EXISTS {table}" for table in tables(database))]
 
 
 def _render(name: str, database: Database) -> Sequence[str]:
@@ -107,9 +107,28 @@ def _let_jobs_wait_in_one_line(database: Database) -> Sequence[str]:
     ]
 
 
+_OF_CHANGES = re.compile(r"\bconversation_changes\b|\bentries_marked\b")
+
+
+def _commit_to_settings(database: Database) -> Sequence[str]:
+    """Conversations commit to their settings; pinned and quarantined entries share an index."""
+    made = [statement for statement in create(database) if _OF_CHANGES.search(statement)]
+    return ["DROP INDEX IF EXISTS entries_pinned", *(_CREATE.sub(r"\g<0>IF NOT EXISTS ", one, count=1) for one in made)]
+
+
+def _forget_settings_committed_to(database: Database) -> Sequence[str]:
+    key = "key" if database == "sqlite" else "conversation, seq"
+    return [
+        "DROP TABLE conversation_changes",
+        "DROP INDEX entries_marked",
+        f"CREATE INDEX entries_pinned ON entries ({key}) WHERE flags & 2 <> 0",
+    ]
+
+
 MIGRATIONS = (
     Migration(version=1, upgrade=_first_from_0021, downgrade=drop),
     Migration(version=2, upgrade=_let_owners_take_turns, downgrade=_let_jobs_wait_in_one_line),
+    Migration(version=3, upgrade=_commit_to_settings, downgrade=_forget_settings_committed_to),
 )
 """Every step, oldest first. A new one comes with the same change in `schema.sql`: a test compares what both make."""
 
@@ -145,6 +164,7 @@ def refuse_newer(version: int) -> None:
 
 ERASE_RULES = {
     "conversations": "title and metadata blanked, row kept as a tombstone; of a message: a title that may quote it",
+    "conversation_changes": "salts blanked; the commitments keep the chain whole",
     "branches": "numbers only: kept",
     "entries": "raw, salt and token count blanked; id, role and chain kept, commitment stored",
     "payloads": "row deleted; the blob it names is deleted when no other row names it",

@@ -50,6 +50,21 @@ ALTER TABLE conversations ALTER title SET STATISTICS 0, ALTER metadata SET STATI
 -- Room beside the rows that every append updates, so that their indexes need no new entries.
 ALTER TABLE conversations SET (fillfactor = 70);                    --postgres
 
+-- What a conversation's row says of it (title, metadata, deleted or not …), committed to at each change: a chain beside that
+-- of the log. The newest row has the salt, which an erase destroys.
+CREATE TABLE conversation_changes (
+    owner TEXT COLLATE "C" NOT NULL,                                --postgres
+    conversation BIGINT NOT NULL,
+    number INTEGER NOT NULL,
+    changed_at BIGINT NOT NULL,
+    salt BLOB,
+    commitment BLOB NOT NULL,
+    chain BLOB NOT NULL,
+    PRIMARY KEY (conversation, number)                              --sqlite
+    PRIMARY KEY (conversation, number, owner)                       --postgres
+) WITHOUT ROWID;
+ALTER TABLE conversation_changes ALTER salt SET STATISTICS 0;       --postgres
+
 CREATE TABLE branches (
     owner TEXT COLLATE "C" NOT NULL,                                --postgres
     conversation BIGINT NOT NULL,
@@ -66,7 +81,7 @@ ALTER TABLE branches SET (fillfactor = 70);                         --postgres
 
 -- how: what the code calls the kind of change (`Entry.change_kind`): a `Revision`, or for a mark the `Mark`. Archives call
 -- it so too; an older name, and not worth a migration.
--- flags: 1 deleted, 2 pinned, 4 erased, 8 secret; 16 (quarantined) and 32 (legal hold) are reserved.
+-- flags: 1 deleted, 2 pinned, 4 erased, 8 secret, 16 quarantined.
 -- origin, which its door sets: 0 unknown, 1 user, 2 model, 3 own tool, 4 outside tool, 5 import, 6 subagent.
 CREATE TABLE entries (
     key INTEGER NOT NULL,                                           --sqlite
@@ -98,8 +113,9 @@ CREATE TABLE entries (
 );
 -- `conversation + 0`: else PostgreSQL may well read a whole log for a few ids, by the primary key.
 CREATE INDEX entries_by_id ON entries ((conversation + 0), id);     --postgres
-CREATE INDEX entries_pinned ON entries (key) WHERE flags & 2 <> 0;  --sqlite
-CREATE INDEX entries_pinned ON entries (conversation, seq) WHERE flags & 2 <> 0;  --postgres
+-- Those pinned or quarantined, which every view asks for.
+CREATE INDEX entries_marked ON entries (key) WHERE flags & 18 <> 0;  --sqlite
+CREATE INDEX entries_marked ON entries (conversation, seq) WHERE flags & 18 <> 0;  --postgres
 ALTER TABLE entries ALTER salt SET STATISTICS 0, ALTER raw SET STATISTICS 0;  --postgres
 
 -- Large payloads, or the names of the blobs that hold them; then also the commitment, which an erase keeps of a blob

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import WordCompleter
@@ -16,11 +16,13 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from rich.console import Console as Terminal
 
 from everthread.cli.chat import slash_commands
-from everthread.cli.chat.screen import Screen, TerminalScreen
-from everthread.cli.chat.session import ChatSession
 from everthread.core.errors import EverthreadError
 from everthread.core.turn_events import Done, Failed
-from everthread.runs.engine import LiveTurn
+
+if TYPE_CHECKING:
+    from everthread.cli.chat.screen import Screen, TerminalScreen
+    from everthread.cli.chat.session import ChatSession
+    from everthread.runs.engine import LiveTurn
 
 PROMPT = "› "
 GREETING = "Ask anything. /help shows the commands, Ctrl-C stops an answer, Ctrl-D leaves."

@@ -133,7 +133,9 @@ def recall_line(recall: Recall) -> str:
     """What was recalled, and what failed."""
     found = [f"{len(recall.seqs)} earlier messages"] if recall.seqs else []
     found += [f"{len(recall.memories)} memories"] if recall.memories else []
-    found += [f"{recall.passages} passages of documents"] if recall.passages else []
+    if recall.collection is not None and not recall.degraded:
+        why = f" ({recall.why})" if recall.why else ""
+        found.append(f"{recall.passages} passages of the knowledge base {recall.collection}{why}")
     said = f"recalled {', '.join(found)}" if found else ""
     missing = f"without {', '.join(recall.degraded)}, which failed or took too long" if recall.degraded else ""
     return "; ".join(part for part in (said, missing) if part)
@@ -211,8 +213,10 @@ class PlainScreen:
 def _ending(event: Done | Failed) -> Iterator[str]:
     if isinstance(event, Failed):
         yield f"failed: {event.message}"
-    elif event.state != "complete":
+        return
+    if event.state != "complete":
         yield f"{event.state}; what was said so far is kept"
+    yield from event.notices
 
 
 @dataclass(slots=True)

@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import everthread
 from everthread.cli.invocation import Invocation
-from everthread.conversation import Conversation
 from everthread.core.errors import Invalid, NotFound
-from everthread.core.workspaces import Upload
-from everthread.instance import MAX_PAGE, Everthread
-from everthread.runs.engine import LiveTurn
-from everthread.turn.agent import Agent
+from everthread.core.nouns import MAX_PAGE
+from everthread.instance import Everthread
 from everthread.turn.run import begin_turn
-from everthread.turn.skills import SkillSet
 from everthread.turn.tools.provider import DefaultTools
 
 if TYPE_CHECKING:
+    from everthread.conversation import Conversation
+    from everthread.core.workspaces import Upload
+    from everthread.runs.engine import LiveTurn
     from everthread.settings import Settings
+    from everthread.turn.agent import Agent
+    from everthread.turn.skills import SkillSet
 
 
 _TITLE_CHARACTERS = 60
@@ -44,8 +45,6 @@ class ChatSession:
     skill: str | None = None
     conversation: Conversation | None = None
     """None until something is said: an empty chat leaves nothing behind."""
-    new_uploads: list[Upload] = field(default_factory=list)
-    """Uploads that no message has mentioned to the model yet."""
     known: list[Conversation] = field(default_factory=list)
     """The conversations last listed; people type their numbers."""
 
@@ -65,20 +64,7 @@ class ChatSession:
     async def ask(self, text: str) -> LiveTurn:
         """Send a message; the turn tells what follows."""
         conversation = await self.ensure_conversation(text)
-        notes = [f"[uploaded: {one.path}, {one.mime}, {one.size_bytes:,} bytes]" for one in self.new_uploads]
-        live = await begin_turn(
-            conversation,
-            "\n".join([*notes, text]),
-            agent=self.agent,
-            model=self.model,
-            active_skill=self.skill,
-            uploaded_files=[
-                {"name": one.name, "path": one.path, "mime": one.mime, "size_bytes": one.size_bytes}
-                for one in await self.uploads()
-            ],
-        )
-        self.new_uploads = []
-        return live
+        return await begin_turn(conversation, text, agent=self.agent, model=self.model, active_skill=self.skill)
 
     async def ensure_conversation(self, text: str = "") -> Conversation:
         """The conversation, created if there is none yet."""
@@ -96,19 +82,12 @@ class ChatSession:
         conversation = await self.ensure_conversation(file.name)
         workspace = await self.et.workspaces.open(conversation)
         try:
-            upload = workspace.upload(file.name, body)
+            return workspace.upload(file.name, body)
         finally:
             workspace.close()
-        self.new_uploads.append(upload)
-        return upload
 
     async def uploads(self) -> Sequence[Upload]:
-        conversation = await self.ensure_conversation()
-        workspace = await self.et.workspaces.open(conversation)
-        try:
-            return workspace.uploads()
-        finally:
-            workspace.close()
+        return await self.et.workspaces.uploads(await self.ensure_conversation())
 
     async def workspace_path(self) -> Path | None:
         if self.conversation is None:
@@ -148,7 +127,7 @@ class ChatSession:
             self.conversation = self.known[int(name) - 1]
         else:
             self.conversation = await self._named(name)
-        self.skill, self.new_uploads = None, []
+        self.skill = None
         return self.conversation
 
     async def _named(self, name: str) -> Conversation:

@@ -6,19 +6,22 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from everthread.cli.chat.screen import Details
-from everthread.cli.chat.session import ChatSession
 from everthread.cli.output import format_bytes, format_time, one_line
 from everthread.compaction.fullness import measure
+from everthread.compaction.policy import window_bounds
 from everthread.context import read_view
 from everthread.context.budget import Budget
 from everthread.context.message_format import calls_of
-from everthread.conversation import Conversation
 from everthread.core.errors import EverthreadError, Invalid
 from everthread.core.nouns import Message, Ref
 from everthread.history import export as exporting
+
+if TYPE_CHECKING:
+    from everthread.cli.chat.screen import Details
+    from everthread.cli.chat.session import ChatSession
+    from everthread.conversation import Conversation
 
 Command = Callable[["ChatConsole", str], Awaitable[str]]
 NOTHING_YET: Final = "Nothing was said yet."
@@ -55,10 +58,11 @@ async def current(console: ChatConsole, _rest: str) -> str:
     found = await session.conversation.refresh()
     policy = await session.et.compaction_config.get(found)
     view = await read_view.read_view(session.et.store, Ref(found.owner, found.id), None, policy)
+    most = window_bounds(policy).max_message_history
     return "\n".join(
         [
             f"session    {found.id}  {one_line(found.title or '')}",
-            f"messages   {view.uncovered}/{policy.max_message_history} (window), {found.info.entry_count:,} in the log",
+            f"messages   {view.uncovered}/{most} (window), {found.info.entry_count:,} in the log",
             f"workspace  {await session.workspace_path()}",
             f"model      {model}",
             *([f"skill      {session.skill}"] if session.skill else []),
@@ -72,7 +76,8 @@ async def context(console: ChatConsole, _: str) -> str:
         return NOTHING_YET
     chat_model = await session.agent.models.get(session.model, None)
     policy = await session.et.compaction_config.get(session.conversation)
-    view = await read_view.read_view(session.et.store, Ref(session.owner, session.conversation.id), None, policy)
+    ref = Ref(session.owner, session.conversation.id)
+    view = await read_view.read_view(session.et.store, ref, None, policy, budget=chat_model.budget)
     report = measure(view, policy, chat_model.budget)
     made = report.context
     rows = [f"  {part.kind:<10} {part.tokens:>8,} tokens" for part in made.parts]

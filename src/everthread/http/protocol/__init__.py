@@ -6,6 +6,7 @@ Routes, one module per resource (a new one gets a `router` and a place in `ROUTE
     threads            /threads: conversations under LangGraph's name
     thread_state       /threads/{id}/state and /history: checkpoints, read and written
     runs               /threads/{id}/runs and /runs: start, follow, wait, cancel
+    crons              /runs/crons and /threads/{id}/runs/crons: runs that are started again and again
     thread_streams     /threads/{id}/stream: the runs of a thread, one after the other
     thread_events      /threads/{id}/commands and /stream/events: the protocol's second version
     store_items        /store: documents that graphs keep
@@ -16,6 +17,8 @@ What they are made of:
     app_state          what an app holds for the protocol
     graphs             which graphs there are, each opened over the checkpoints and documents of one owner
     builtin_assistant  the assistant `everthread`: a turn of our own agent, encoded as the protocol's events
+    cron_schedule      when a cron is due
+    cron_runner        starts the runs of crons when they are due
     run_request        the body that starts a run, validated
     run_rows           a run as the protocol shows it: a turn's row in the database
     graph_runs         starts, follows and stops runs, by the engine that also runs turns (`runs/engine.py`)
@@ -32,6 +35,7 @@ from everthread.http.dependencies import COMMON_DEPENDENCIES
 from everthread.http.errors import COMMON_PROBLEMS
 from everthread.http.protocol import (
     assistants,
+    crons,
     runs,
     store_items,
     thread_events,
@@ -45,6 +49,7 @@ ROUTERS = (
     threads.router,
     thread_state.router,
     runs.router,
+    crons.router,
     thread_streams.router,
     thread_events.router,
     store_items.router,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -47,6 +48,11 @@ class ProtocolState:
     def graphs(self) -> OpenGraphs:
         """The graphs, for any owner."""
         return OpenGraphs(self._et, self._catalog, self._allowed)
+
+    @cached_property
+    def crons_changed(self) -> asyncio.Event:
+        """Set when a cron was made or changed here: another may be due next."""
+        return asyncio.Event()
 
     @cached_property
     def graph_runs(self) -> GraphRuns:

@@ -20,9 +20,10 @@ from everthread.core.errors import Conflict, NotFound
 from everthread.core.ids import check_id, new_id
 from everthread.core.items import ItemChanges, ItemKey, StoredItem
 from everthread.http.dependencies import PathId, RequestModel
-from everthread.http.protocol.dependencies import GraphsDep, LangGraphResponse, OwnerDep, select_fields
+from everthread.http.protocol.dependencies import GraphRunsDep, GraphsDep, LangGraphResponse, OwnerDep, select_fields
 from everthread.http.protocol.graphs import OpenGraphs
-from everthread.http.protocol.serialization import JsonObject, dumps
+from everthread.http.protocol.serialization import JsonObject, contains, dumps
+from everthread.http.protocol.threads import list_threads, remove_thread
 
 router = APIRouter(tags=["LangGraph: assistants"])
 
@@ -124,7 +125,7 @@ async def find_assistant(graphs: OpenGraphs, owner: str, id: str) -> JsonObject:
 async def _read(graphs: OpenGraphs, owner: str, id: str) -> JsonObject:
     items = await graphs.et.store.items.get(owner, [ItemKey(NAMESPACE, id)])
     if not items:
-        raise NotFound(f"no assistant {id!r}")
+        raise NotFound(f"assistant {id!r} not found")
     return _document(items[0])
 
 
@@ -155,23 +156,22 @@ async def _all(graphs: OpenGraphs, owner: str) -> list[JsonObject]:
     return [*defaults, *created]
 
 
+def _shown(assistant: JsonObject) -> JsonObject:
+    """As on LangGraph's own server, what was given as context is also shown as `configurable`, and the other way
+    round."""
+    config, context = assistant["config"] or {}, assistant["context"] or {}
+    configurable = config.get("configurable") or context
+    if not configurable:
+        return assistant
+    return {**assistant, "config": {**config, "configurable": configurable}, "context": context or configurable}
+
+
 def _matches(assistant: JsonObject, query: AssistantFilter) -> bool:
     return (
         query.graph_id in (None, assistant["graph_id"])
         and (query.name is None or query.name.lower() in str(assistant["name"]).lower())
         and contains(assistant["metadata"], query.metadata)
     )
-
-
-def contains(value: Any, wanted: Any) -> bool:
-    """Whether all that is wanted is in a value: each member of an object, each element of a list."""
-    if isinstance(wanted, dict):
-        return isinstance(value, dict) and all(
-            name in value and contains(value[name], inner) for name, inner in wanted.items()
-        )
-    if isinstance(wanted, list):
-        return isinstance(value, list) and all(any(contains(one, inner) for one in value) for inner in wanted)
-    return bool(value == wanted)
 
 
 # -- routes ----------------------------------------------------------------------------------------------------------
@@ -187,10 +187,11 @@ async def create_assistant(body: NewAssistant, graphs: GraphsDep, owner: OwnerDe
     except NotFound:
         version = {**body.model_dump(include=set(_VERSION_FIELDS)), "name": body.name or "Untitled", "version": 1}
         version["created_at"] = system_clock()
-        return LangGraphResponse(await _write(graphs, owner, {"assistant_id": id, "latest": 1, "versions": [version]}))
+        kept = {"assistant_id": id, "latest": 1, "versions": [version]}
+        return LangGraphResponse(_shown(await _write(graphs, owner, kept)))
     if body.if_exists == "raise":
         raise Conflict(f"assistant {id!r} already exists")
-    return LangGraphResponse(existing)
+    return LangGraphResponse(_shown(existing))
 
 
 @router.post("/assistants/search")
@@ -198,7 +199,7 @@ async def search_assistants(body: AssistantSearch, graphs: GraphsDep, owner: Own
     """Search assistants, by default newest first."""
     found = [one for one in await _all(graphs, owner) if _matches(one, body)]
     found.sort(key=lambda one: (str(one[body.sort_by]), one["assistant_id"]), reverse=body.sort_order == "desc")
-    page = found[body.offset : body.offset + body.limit]
+    page = [_shown(one) for one in found[body.offset : body.offset + body.limit]]
     headers = {"X-Pagination-Total": str(len(found))}
     if body.offset + body.limit < len(found):
         headers["X-Pagination-Next"] = str(body.offset + body.limit)
@@ -214,7 +215,7 @@ async def count_assistants(body: AssistantFilter, graphs: GraphsDep, owner: Owne
 @router.get("/assistants/{assistant_id}")
 async def get_assistant(assistant_id: PathId, graphs: GraphsDep, owner: OwnerDep) -> Response:
     """An assistant, by its id or by the name of its graph."""
-    return LangGraphResponse(await find_assistant(graphs, owner, assistant_id))
+    return LangGraphResponse(_shown(await find_assistant(graphs, owner, assistant_id)))
 
 
 @router.patch("/assistants/{assistant_id}")
@@ -231,9 +232,8 @@ async def change_assistant(
     metadata = {**current["metadata"], **(body.metadata or {})}
     fields = {**{name: current[name] for name in _VERSION_FIELDS}, **given, "metadata": metadata}
     version = {**fields, "version": number, "created_at": system_clock()}
-    return LangGraphResponse(
-        await _write(graphs, owner, {**kept, "latest": number, "versions": [*kept["versions"], version]})
-    )
+    written = await _write(graphs, owner, {**kept, "latest": number, "versions": [*kept["versions"], version]})
+    return LangGraphResponse(_shown(written))
 
 
 def _check_not_default(graphs: OpenGraphs, id: str) -> str:
@@ -248,13 +248,16 @@ def _check_not_default(graphs: OpenGraphs, id: str) -> str:
 async def delete_assistant(
     assistant_id: PathId,
     graphs: GraphsDep,
+    graph_runs: GraphRunsDep,
     owner: OwnerDep,
-    delete_threads: Annotated[bool, Query(description="Not supported: threads are never deleted with it.")] = False,
+    delete_threads: Annotated[bool, Query(description="Also the threads it ran on last.")] = False,
 ) -> None:
-    """Delete an assistant; its threads stay."""
-    if delete_threads:
-        raise Conflict("delete_threads is not supported; delete the threads first, then the assistant")
+    """Delete an assistant; its threads stay unless they are to go too."""
     await _read(graphs, owner, _check_not_default(graphs, assistant_id))
+    if delete_threads:
+        async for thread in list_threads(graphs, owner, None):
+            if thread.metadata.get("assistant_id") == assistant_id:
+                await remove_thread(graphs, graph_runs, thread)
     await graphs.et.store.items.change(owner, ItemChanges(delete=[ItemKey(NAMESPACE, assistant_id)]))
 
 
@@ -267,7 +270,7 @@ async def list_versions(assistant_id: PathId, body: VersionSearch, graphs: Graph
     kept = await _read(graphs, owner, assistant_id)
     found = [one for one in reversed(kept["versions"]) if contains(one["metadata"], body.metadata)]
     page = found[body.offset : body.offset + body.limit]
-    return LangGraphResponse([{"assistant_id": assistant_id, **one} for one in page])
+    return LangGraphResponse([_shown({"assistant_id": assistant_id, **one}) for one in page])
 
 
 @router.post("/assistants/{assistant_id}/latest")
@@ -276,7 +279,7 @@ async def set_latest(assistant_id: PathId, body: LatestVersion, graphs: GraphsDe
     kept = await _read(graphs, owner, _check_not_default(graphs, assistant_id))
     if body.version not in [one["version"] for one in kept["versions"]]:
         raise NotFound(f"no version {body.version} of assistant {assistant_id!r}")
-    return LangGraphResponse(await _write(graphs, owner, {**kept, "latest": body.version}))
+    return LangGraphResponse(_shown(await _write(graphs, owner, {**kept, "latest": body.version})))
 
 
 @router.get("/assistants/{assistant_id}/graph")
@@ -287,7 +290,11 @@ async def draw_graph(
     depth = int(xray) if xray.isdigit() else xray.lower() == "true"
     assistant = await find_assistant(graphs, owner, assistant_id)
     async with graphs.open(assistant["graph_id"], owner, assistant["config"], "assistants.read") as graph:
-        return LangGraphResponse((await graph.aget_graph(xray=depth)).to_json())
+        drawn = (await graph.aget_graph(xray=depth)).to_json()
+    for node in drawn["nodes"]:
+        if isinstance(node.get("data"), dict):  # else it is the name of a schema
+            node["data"].pop("id", None)  # the module it is from, which LangGraph's own server does not show either
+    return LangGraphResponse(drawn)
 
 
 @router.get("/assistants/{assistant_id}/schemas")

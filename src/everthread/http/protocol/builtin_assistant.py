@@ -22,10 +22,10 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, Protocol
 
-from langchain_core.messages import AIMessageChunk, convert_to_messages, message_chunk_to_message
+from langchain_core.messages import AIMessageChunk, message_chunk_to_message
 
+from everthread.adapters.checkpoints.saver import LogSaver
 from everthread.conversation import Conversation
-from everthread.core import payloads
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.nouns import Message, Ref
 from everthread.core.turn_events import (
@@ -46,12 +46,27 @@ from everthread.http.protocol.run_request import RunRequest
 from everthread.http.protocol.serialization import JsonObject, dumps
 from everthread.http.turn_service import TurnService
 from everthread.instance import Everthread
+from everthread.langchain.messages import state_message
 from everthread.runs.event_log import join_text_events
-from everthread.turn.request import TurnOptions
+from everthread.turn.request import TurnOptions, validate
 from everthread.turn.run import begin_turn
+from everthread.turn.state import AppState
 
 NAME = "everthread"
-_CONTEXT_KEYS = ("model", "model_pref", "agent_type", "features", "kb_prefix", "max_loops", "active_skill", "debug")
+_CONTEXT_KEYS = (
+    "model",
+    "model_pref",
+    "agent_type",
+    "features",
+    "kb_prefix",
+    "use_retrieval",
+    "max_loops",
+    "active_skill",
+    "allowed_tools",
+    "persistent_tools",
+    "files",
+    "debug",
+)
 """What a run's `context` may set."""
 
 
@@ -66,6 +81,11 @@ class BuiltinAssistant:
         """The agent's graph, to be drawn."""
         return self._turns.agent.graph
 
+    async def check(self, conversation: Conversation, request: RunRequest) -> None:
+        """Raise what `begin` would raise for an invalid request, storing nothing."""
+        options = TurnOptions(**_options(request))
+        await validate(conversation, _question(request), self._turns.agent, options)
+
     async def begin(self, conversation: Conversation, request: RunRequest) -> Turn:
         """Start a turn; the question is durable when this returns."""
         options = TurnOptions(
@@ -74,8 +94,11 @@ class BuiltinAssistant:
             kind=RUN_KIND,
             assistant=request.assistant_id,
             metadata={**request.row_metadata(), BUILTIN_MARK: True},
+            turn_id=request.run_id,
         )
         live = await begin_turn(conversation, _question(request), agent=self._turns.agent, options=options)
+        if conversation.title is None and not conversation.off_record:
+            await conversation.request_title()
         return await conversation.turn(live.id)
 
     async def follow(self, ref: Ref, turn: Turn, after: int) -> AsyncIterator[Sequence[RunEvent]]:
@@ -113,7 +136,7 @@ async def _values_after(conversation: Conversation, turn_id: str, done: Done) ->
     if last_seq is None:
         return None
     newest = await conversation.tail(STATE_MESSAGES, branch=last_seq)
-    return {"messages": [_langchain_message(message) for message in newest]}
+    return {"messages": [_state_message(message) for message in newest]}
 
 
 def _question(request: RunRequest) -> object:
@@ -282,11 +305,12 @@ def _body(event: TurnEvent) -> JsonObject:
 
 STATE_MESSAGES = 200
 """How many messages a state shows; `older_cursor` leads to those before."""
-_LANGCHAIN_TYPES = {"user": "human", "assistant": "ai"}
+_AGENT_KEYS = frozenset(AppState.__annotations__) - {"messages"}
 
 
-async def state_from_log(conversation: Conversation, cursor: str | None = None) -> JsonObject:
-    """The newest messages, or those before a cursor, in the shape of a graph's state.
+async def state_from_log(saver: LogSaver, conversation: Conversation, cursor: str | None = None) -> JsonObject:
+    """The newest messages, or those before a cursor, in the shape of a graph's state; and what our own agent's last
+    turn left there: todos, the skill in use, files, the workspace.
 
     A conversation that did not come in through a graph has no checkpoint; so clients of the protocol can read it too.
     """
@@ -295,8 +319,9 @@ async def state_from_log(conversation: Conversation, cursor: str | None = None) 
     before = None if cursor is None else int(cursor)
     tail = await conversation.tail(STATE_MESSAGES + 1, before=before)
     newest = tail[-STATE_MESSAGES:]
+    messages = {"messages": [_state_message(message) for message in newest]} if newest else {}
     return {
-        "values": {"messages": [_langchain_message(message) for message in newest]} if newest else {},
+        "values": {**messages, **(await _agent_values(saver, conversation) if newest else {})},
         "next": [],
         "tasks": [],
         "metadata": None,
@@ -310,10 +335,14 @@ async def state_from_log(conversation: Conversation, cursor: str | None = None) 
     }
 
 
-def _langchain_message(message: Message) -> Any:
-    """A message in LangChain's format, whatever format it came in."""
-    payload = {**message.payload, "id": payloads.message_id(message.payload) or message.id}
-    try:
-        return convert_to_messages([payload])[0].model_dump()
-    except (ValueError, TypeError, NotImplementedError, KeyError):  # a role or format that LangChain does not know
-        return {**payload, "type": payload.get("type") or _LANGCHAIN_TYPES.get(message.role, message.role)}
+async def _agent_values(saver: LogSaver, conversation: Conversation) -> JsonObject:
+    """The state of our own agent without its messages; empty where it has not answered yet."""
+    found = await saver.without_types().aget_tuple(
+        {"configurable": {"thread_id": conversation.id, "checkpoint_ns": ""}}
+    )
+    values = {} if found is None else found.checkpoint["channel_values"]
+    return {name: value for name, value in values.items() if name in _AGENT_KEYS}
+
+
+def _state_message(message: Message) -> JsonObject:
+    return state_message(message.payload, message.id)

@@ -68,9 +68,12 @@ GraphRunsDep = Annotated[GraphRuns, Depends(_graph_runs)]
 
 async def find_thread(graphs: OpenGraphs, owner: str, id: str) -> Conversation:
     """The conversation with this id; NotFound also when it was deleted or belongs to another owner."""
-    found = await graphs.et.conversations.get(id, owner)
-    if found.is_deleted:
-        raise NotFound(f"no conversation {id!r}")
+    try:
+        found = await graphs.et.conversations.get(id, owner)
+    except NotFound:
+        found = None
+    if found is None or found.is_deleted:
+        raise NotFound(f"thread {id!r} not found")
     return found
 
 
@@ -83,9 +86,12 @@ async def _thread(request: Request, thread_id: PathId, graphs: GraphsDep, owner:
 async def _run(thread_id: PathId, run_id: PathId, graphs: GraphsDep, owner: OwnerDep) -> Turn:
     """Reads the row, not the conversation: a stateless run deletes its thread, and its followers may come back."""
     ref = Ref(owner, check_id(thread_id, "thread_id"))
-    turn = await graphs.et.store.turns.get(ref, check_id(run_id, "run_id"))
-    if not is_visible_run(turn):
-        raise NotFound(f"no run {run_id!r} of thread {thread_id!r}")
+    try:
+        turn = await graphs.et.store.turns.get(ref, check_id(run_id, "run_id"))
+    except NotFound:
+        turn = None
+    if turn is None or not is_visible_run(turn):
+        raise NotFound(f"run {run_id!r} of thread {thread_id!r} not found")
     return turn
 
 

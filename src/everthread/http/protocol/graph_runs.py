@@ -9,6 +9,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager, suppress
 
+from everthread.conversation import Conversation
 from everthread.core.errors import NotFound
 from everthread.core.ids import new_id
 from everthread.core.nouns import Ref
@@ -42,6 +43,13 @@ class GraphRuns:
         self.stop_all = self._engine.stop_all
         self.wait_for_end = self._engine.wait_for_end
 
+    async def check(self, conversation: Conversation, request: RunRequest) -> None:
+        """Raise what `begin` would raise for an invalid request, storing nothing."""
+        if self._builtin is not None and request.graph_id == NAME:
+            await self._builtin.check(conversation, request)
+        else:
+            request.graph_context(self._graphs.context_schema(request.graph_id))
+
     async def begin(self, ref: Ref, request: RunRequest) -> Turn:
         """Store a run and start its task. TurnRunning when the thread is busy and the run must not wait."""
         if self._builtin is not None and request.graph_id == NAME:
@@ -49,7 +57,7 @@ class GraphRuns:
         request.graph_context(self._graphs.context_schema(request.graph_id))  # refused now, not in the run
         if self._graphs.keeps_message_ids(request.graph_id):
             request = request.with_message_ids()
-        engine, id = self._engine, new_id()
+        engine, id = self._engine, request.run_id or new_id()
         turn = Turn(
             id=id,
             conversation_id=ref.id,
@@ -60,8 +68,6 @@ class GraphRuns:
             kind=RUN_KIND,
             assistant=request.assistant_id,
             metadata=request.row_metadata(),
-            holder=engine.holder,
-            lease_until=engine.lease_until,
         )
         log = RunEventLog(ref, id, RunCodec(), on_emit=engine.announce, stored=engine.stored(ref, id, RunCodec))
         intent = BeginTurn(turn=turn, messages=(), when_busy=request.strategy)
@@ -136,8 +142,12 @@ class _GraphRun:
         return Ending(events=lambda first: _end_events(first, None if body is None else dumps(body)), error=error)
 
     async def ended(self, turn: Turn, state: TurnState, seconds: float) -> None:
-        if self._request.is_temporary:
-            await (await self._graphs.et.conversations.get(self._ref.id, self._ref.owner)).delete()
+        with suppress(NotFound):  # erased meanwhile
+            thread = await self._graphs.et.conversations.get(self._ref.id, self._ref.owner)
+            if self._request.is_temporary:
+                await thread.delete()
+            elif thread.title is None and not thread.off_record:
+                await thread.request_title()
 
 
 async def _roll_back(graphs: OpenGraphs, ref: Ref, turn: Turn) -> None:

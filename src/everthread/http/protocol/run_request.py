@@ -95,6 +95,8 @@ class RunRequest:
     durability: Durability
     is_temporary: bool = False
     version: Literal[1, 2] = 1
+    run_id: str | None = None
+    """Of a run that may be asked for more than once and must run once."""
 
     def graph_context(self, schema: Any) -> JsonObject | None:
         """The context for a graph with this `context_schema`; Invalid when it is wrong."""
@@ -149,6 +151,7 @@ class RunRequest:
             "graph_id": self.graph_id,
             "assistant_id": self.assistant_id,
             "run_id": run_id,
+            "run_attempt": 1,
             "thread_id": thread_id,
         }
         metadata = {**self.config.get("metadata", {}), **self.metadata, **server}
@@ -167,7 +170,12 @@ def _with_id(message: Any) -> Any:
 
 
 def parse_run_request(
-    body: RunBody, assistant: Mapping[str, Any], *, is_temporary: bool = False, version: Literal[1, 2] = 1
+    body: RunBody,
+    assistant: Mapping[str, Any],
+    *,
+    is_temporary: bool = False,
+    version: Literal[1, 2] = 1,
+    run_id: str | None = None,
 ) -> RunRequest:
     """Merge a body with its assistant; Invalid for what is not supported here."""
     if body.webhook is not None:
@@ -186,7 +194,12 @@ def parse_run_request(
         subgraphs=body.stream_subgraphs,
         config=_config(assistant["config"], body.config),
         context={**assistant["context"], **(body.context or {})} or None,
-        metadata={**assistant["metadata"], **body.metadata},
+        metadata={
+            **assistant["metadata"],
+            **body.metadata,
+            "graph_id": assistant["graph_id"],
+            "assistant_id": assistant["assistant_id"],
+        },
         checkpoint=checkpoint,
         interrupt_before=body.interrupt_before,
         interrupt_after=body.interrupt_after,
@@ -194,6 +207,7 @@ def parse_run_request(
         durability=body.durability or ("exit" if body.checkpoint_during is False else "async"),
         is_temporary=is_temporary,
         version=version,
+        run_id=run_id,
     )
 
 

@@ -9,7 +9,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Header, Query
 from pydantic import Field, model_validator
@@ -17,12 +17,12 @@ from starlette.responses import Response, StreamingResponse
 
 from everthread.conversation import Conversation
 from everthread.core.errors import Conflict, NotFound
-from everthread.core.ids import check_id
+from everthread.core.ids import check_id, new_id
 from everthread.core.nouns import Ref
 from everthread.core.turn_events import END, ERROR
 from everthread.core.turns import RUN_KIND, Turn, TurnQuery, TurnState
 from everthread.http.admission import Slot
-from everthread.http.dependencies import PathId, RequestModel
+from everthread.http.dependencies import ConversationId, PathId, RequestModel
 from everthread.http.middleware import quote_id
 from everthread.http.protocol import assistants, thread_state, threads
 from everthread.http.protocol.dependencies import (
@@ -56,19 +56,26 @@ LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", max_length=64)
 
 
 async def start_run(
-    graphs: OpenGraphs, graph_runs: GraphRuns, owner: str, id: str, body: RunBody, *, version: Literal[1, 2] = 1
+    graphs: OpenGraphs,
+    graph_runs: GraphRuns,
+    owner: str,
+    id: str,
+    body: RunBody,
+    *,
+    version: Literal[1, 2] = 1,
+    run_id: str | None = None,
 ) -> Turn:
     """Start a run on a thread, which is created if it is missing and the body says so."""
     check_id(id, "thread_id")
-    request = parse_run_request(
-        body, await assistants.find_assistant(graphs, owner, body.assistant_id), version=version
-    )
+    assistant = await assistants.find_assistant(graphs, owner, body.assistant_id)
+    request = parse_run_request(body, assistant, version=version, run_id=run_id)
     async with graph_runs.admission.slot(owner, id) as slot:
         try:
             thread = await find_thread(graphs, owner, id)
         except NotFound:
             if body.if_not_exists == "reject":
                 raise
+            await graph_runs.check(graphs.et.conversations.unsaved(id, owner), request)
             try:
                 thread = await threads.create_or_restore(graphs, owner, id, {})
             except Conflict:  # another request has created it meanwhile
@@ -86,19 +93,39 @@ async def _start_on(graph_runs: GraphRuns, thread: Conversation, request: RunReq
     return turn
 
 
-async def _start_stateless(graphs: OpenGraphs, graph_runs: GraphRuns, owner: str, body: RunBody) -> Turn:
+async def start_stateless(
+    graphs: OpenGraphs, graph_runs: GraphRuns, owner: str, body: RunBody, ids: StatelessIds | None = None
+) -> Turn:
     """Start a run on a thread of its own."""
     async with graph_runs.admission.slot(owner, None) as slot:
-        return await _start_in_slot(graphs, graph_runs, owner, body, slot)
+        return await _start_in_slot(graphs, graph_runs, owner, body, slot, ids)
 
 
-async def _start_in_slot(graphs: OpenGraphs, graph_runs: GraphRuns, owner: str, body: RunBody, slot: Slot) -> Turn:
+class StatelessIds(NamedTuple):
+    """The ids of a run on a thread of its own that may be asked for more than once, and must run once."""
+
+    thread_id: str
+    run_id: str
+
+
+async def _start_in_slot(
+    graphs: OpenGraphs,
+    graph_runs: GraphRuns,
+    owner: str,
+    body: RunBody,
+    slot: Slot,
+    ids: StatelessIds | None = None,
+) -> Turn:
     """The run's thread is off the record and hidden unless it is to be kept."""
     is_temporary = body.on_completion == "delete"
-    request = parse_run_request(
-        body, await assistants.find_assistant(graphs, owner, body.assistant_id), is_temporary=is_temporary
-    )
-    thread = await threads.create_or_restore(graphs, owner, None, {}, off_record=is_temporary)
+    assistant = await assistants.find_assistant(graphs, owner, body.assistant_id)
+    id, run_id = (new_id(), None) if ids is None else ids
+    request = parse_run_request(body, assistant, is_temporary=is_temporary, run_id=run_id)
+    await graph_runs.check(graphs.et.conversations.unsaved(id, owner), request)
+    try:
+        thread = await graphs.et.conversations.create(id=id, owner=owner, off_record=is_temporary)
+    except Conflict:  # asked for again; NotFound where it is over and its thread is gone
+        thread = await find_thread(graphs, owner, id)
     return await _start_on(graph_runs, thread, request, slot)
 
 
@@ -138,21 +165,21 @@ async def wait_run(
 @router.post("/runs")
 async def create_stateless_run(body: RunBody, graphs: GraphsDep, graph_runs: GraphRunsDep, owner: OwnerDep) -> Response:
     """Start a run on a thread of its own."""
-    turn = await _start_stateless(graphs, graph_runs, owner, body)
+    turn = await start_stateless(graphs, graph_runs, owner, body)
     return LangGraphResponse(run_out(turn), headers=_headers(turn))
 
 
 @router.post("/runs/stream", response_class=Response, responses=EVENT_STREAM)
 async def stream_stateless_run(body: RunBody, graphs: GraphsDep, graph_runs: GraphRunsDep, owner: OwnerDep) -> Response:
     """Start a run on a thread of its own and stream its events."""
-    turn = await _start_stateless(graphs, graph_runs, owner, body)
+    turn = await start_stateless(graphs, graph_runs, owner, body)
     return _stream_response(graphs, graph_runs, owner, turn, cancel_on_disconnect=body.on_disconnect == "cancel")
 
 
 @router.post("/runs/wait")
 async def wait_stateless_run(body: RunBody, graphs: GraphsDep, graph_runs: GraphRunsDep, owner: OwnerDep) -> Response:
     """Start a run on a thread of its own and wait for the state it ends in."""
-    turn = await _start_stateless(graphs, graph_runs, owner, body)
+    turn = await start_stateless(graphs, graph_runs, owner, body)
     return _wait_response(graphs, graph_runs, owner, turn, cancel_on_disconnect=body.on_disconnect == "cancel")
 
 
@@ -337,10 +364,12 @@ async def get_run(run: RunDep) -> Response:
 
 @router.delete("/threads/{thread_id}/runs/{run_id}", status_code=204, response_class=Response)
 async def delete_run(run: RunDep, graph_runs: GraphRunsDep, owner: OwnerDep) -> None:
-    """Delete a run that has ended."""
+    """Delete a run; one that still runs is cancelled first."""
+    ref = Ref(owner, run.conversation_id)
     if not run.state.is_final:
-        raise Conflict(f"run {run.id!r} is still running; cancel it first")
-    await graph_runs.hide(Ref(owner, run.conversation_id), run.id)
+        await graph_runs.stop(ref, run.id)
+        await graph_runs.wait_for_end(ref, run.id)
+    await graph_runs.hide(ref, run.id)
 
 
 Action = Annotated[Literal["interrupt", "rollback"], Query(description="`rollback` also deletes its checkpoints.")]
@@ -374,7 +403,7 @@ async def cancel_run(
 class CancelRuns(RequestModel):
     """Which runs to cancel: some of a thread, or all in a status."""
 
-    thread_id: str | None = Field(default=None, min_length=1, max_length=128)
+    thread_id: ConversationId | None = None
     run_ids: list[str] | None = Field(default=None, max_length=1000)
     status: Literal["pending", "running", "all"] | None = None
 

@@ -32,6 +32,17 @@ def to_plain(value: object) -> Any:
     return json.loads(dumps(value))
 
 
+def contains(value: Any, wanted: Any) -> bool:
+    """Whether all that is wanted is in a value: each member of an object, each element of a list."""
+    if isinstance(wanted, dict):
+        return isinstance(value, dict) and all(
+            name in value and contains(value[name], inner) for name, inner in wanted.items()
+        )
+    if isinstance(wanted, list):
+        return isinstance(value, list) and all(any(contains(one, inner) for one in value) for inner in wanted)
+    return bool(value == wanted)
+
+
 def _to_json(value: object) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump()
@@ -77,11 +88,14 @@ def checkpoint_out(config: Mapping[str, Any] | None) -> JsonObject | None:
 def state_out(snapshot: StateSnapshot) -> JsonObject:
     """A state, as `/threads/{id}/state` returns it."""
     checkpoint, parent = checkpoint_out(snapshot.config), checkpoint_out(snapshot.parent_config)
+    metadata: JsonObject | None = None if snapshot.metadata is None else {**snapshot.metadata}
+    if metadata is not None and checkpoint is not None:
+        metadata["thread_id"] = checkpoint["thread_id"]  # which LangGraph itself leaves out
     return {
         "values": snapshot.values,
         "next": list(snapshot.next),
         "tasks": [_task_out(task) for task in snapshot.tasks],
-        "metadata": snapshot.metadata,
+        "metadata": metadata,
         "created_at": snapshot.created_at,
         "checkpoint": checkpoint,
         "parent_checkpoint": parent,

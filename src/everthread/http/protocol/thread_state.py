@@ -21,12 +21,12 @@ from starlette.responses import Response
 from everthread.conversation import Conversation
 from everthread.core.errors import Conflict, Invalid
 from everthread.http.dependencies import PathId, RequestModel
-from everthread.http.full_history import Cursor, Limit, Merge
+from everthread.http.full_history import Cursor, Limit, Merge, in_state_format
 from everthread.http.protocol.builtin_assistant import NAME, state_from_log
-from everthread.http.protocol.dependencies import GraphsDep, LangGraphResponse, ThreadDep
+from everthread.http.protocol.dependencies import GraphsDep, LangGraphResponse, ListParameter, ThreadDep
 from everthread.http.protocol.graphs import Graph, OpenGraphs
 from everthread.http.protocol.run_request import CheckpointRef
-from everthread.http.protocol.serialization import JsonObject, checkpoint_out, parse_command, state_out
+from everthread.http.protocol.serialization import JsonObject, checkpoint_out, parse_command, state_out, to_plain
 
 router = APIRouter(tags=["LangGraph: threads"])
 
@@ -40,11 +40,16 @@ class StateChanges(RequestModel):
     checkpoint_id: str | None = Field(default=None, max_length=128)
 
 
+SelectedField = Annotated[str, Field(min_length=1, max_length=1000)]
+_SELECT = "Only these members; `values.key` for one value of the state."
+
+
 class StateQuery(RequestModel):
     """Which checkpoint."""
 
     checkpoint: CheckpointRef
     subgraphs: bool = False
+    select: list[SelectedField] | None = Field(default=None, max_length=100, description=_SELECT)
 
 
 class HistoryQuery(RequestModel):
@@ -54,6 +59,7 @@ class HistoryQuery(RequestModel):
     before: dict[str, Any] | str | None = Field(default=None, description="A checkpoint: its id, itself, or a config.")
     metadata: dict[str, Any] | None = None
     checkpoint: CheckpointRef | None = None
+    select: list[SelectedField] | None = Field(default=None, max_length=100, description=_SELECT)
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------
@@ -96,9 +102,24 @@ async def read_state(
 ) -> JsonObject:
     """The state of a thread; without a graph, its messages from the log."""
     if graph_id_of(graphs, thread) is None:
-        return await state_from_log(thread)
+        return await state_from_log(graphs.saver(thread.owner), thread)
     config = checkpoint_config(thread, checkpoint)
     return state_out(await snapshot(graphs, thread, config, subgraphs=subgraphs))
+
+
+SelectParameter = Annotated[list[SelectedField] | None, ListParameter, Query(max_length=100, description=_SELECT)]
+
+
+def _selected(state: JsonObject, select: Sequence[str] | None) -> JsonObject:
+    """The members of a state that were asked for; all of them if nothing was said."""
+    if not select:
+        return state
+    keys = {name.removeprefix("values.") for name in select if name.startswith("values.")}
+    values = to_plain(state["values"] or {}) if keys else {}
+    found = {name: state[name] for name in state if name in select}
+    if keys and "values" not in select and isinstance(values, dict):
+        found["values"] = {key: value for key, value in values.items() if key in keys}
+    return found
 
 
 @router.get("/threads/{thread_id}/state")
@@ -107,27 +128,35 @@ async def get_state(
     graphs: GraphsDep,
     subgraphs: Annotated[bool, Query(description="Also the states of interrupted subgraphs.")] = False,
     cursor: Annotated[str | None, Query(max_length=32, description="`older_cursor` of a state from the log.")] = None,
+    select: SelectParameter = None,
 ) -> Response:
     """The newest state. Where no graph has run: the newest 200 messages, from the log."""
     if cursor is not None:
         if graph_id_of(graphs, thread) is not None:
             raise Invalid("only allowed for threads that no graph has run on", field="cursor")
-        return LangGraphResponse(await state_from_log(thread, cursor))
-    return LangGraphResponse(await read_state(graphs, thread, subgraphs=subgraphs))
+        state = await state_from_log(graphs.saver(thread.owner), thread, cursor)
+        return LangGraphResponse(_selected(state, select))
+    return LangGraphResponse(_selected(await read_state(graphs, thread, subgraphs=subgraphs), select))
 
 
 @router.get("/threads/{thread_id}/state/{checkpoint_id}")
 async def get_state_at(
-    thread: ThreadDep, checkpoint_id: PathId, graphs: GraphsDep, subgraphs: Annotated[bool, Query()] = False
+    thread: ThreadDep,
+    checkpoint_id: PathId,
+    graphs: GraphsDep,
+    subgraphs: Annotated[bool, Query()] = False,
+    select: SelectParameter = None,
 ) -> Response:
     """The state at a checkpoint."""
-    return LangGraphResponse(await read_state(graphs, thread, {"checkpoint_id": checkpoint_id}, subgraphs=subgraphs))
+    state = await read_state(graphs, thread, {"checkpoint_id": checkpoint_id}, subgraphs=subgraphs)
+    return LangGraphResponse(_selected(state, select))
 
 
 @router.post("/threads/{thread_id}/state/checkpoint")
 async def post_state_at(thread: ThreadDep, body: StateQuery, graphs: GraphsDep) -> Response:
     """The state at a checkpoint, also one of a subgraph."""
-    return LangGraphResponse(await read_state(graphs, thread, body.checkpoint.configurable(), subgraphs=body.subgraphs))
+    state = await read_state(graphs, thread, body.checkpoint.configurable(), subgraphs=body.subgraphs)
+    return LangGraphResponse(_selected(state, body.select))
 
 
 @router.get("/threads/{thread_id}/history")
@@ -156,7 +185,7 @@ async def _history(graphs: OpenGraphs, thread: Conversation, query: HistoryQuery
     before = None if query.before is None else checkpoint_config(thread, _checkpoint_before(query.before))
     async with open_graph(graphs, thread, config) as graph:
         found = graph.aget_state_history(config, filter=query.metadata, before=before, limit=query.limit)
-        return [state_out(one) async for one in found]
+        return [_selected(state_out(one), query.select) async for one in found]
 
 
 def _checkpoint_before(given: Mapping[str, Any] | str) -> JsonObject:
@@ -182,11 +211,10 @@ async def get_full_history(
 ) -> Response:
     """Everything ever said in a thread: all messages, whatever was summarised or removed since."""
     saver = graphs.saver(thread.owner)
-    return LangGraphResponse(
-        await graphs.et.full_history(
-            thread.id, thread.owner, merge_checkpoint=merge_checkpoint, saver=saver, limit=limit, cursor=cursor
-        )
+    history = await graphs.et.full_history(
+        thread.id, thread.owner, merge_checkpoint=merge_checkpoint, saver=saver, limit=limit, cursor=cursor
     )
+    return LangGraphResponse(in_state_format(history))
 
 
 # -- writing ---------------------------------------------------------------------------------------------------------

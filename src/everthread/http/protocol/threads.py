@@ -10,7 +10,7 @@ import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any, Literal, get_args
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Header, Query
 from pydantic import Field
 from starlette.responses import Response
 
@@ -19,9 +19,8 @@ from everthread.core.errors import Conflict, NotFound
 from everthread.core.ids import check_id, new_id
 from everthread.core.nouns import Ref
 from everthread.core.turns import Turn, TurnState
-from everthread.http.dependencies import RequestModel
+from everthread.http.dependencies import ConversationId, RequestModel
 from everthread.http.protocol import thread_state
-from everthread.http.protocol.assistants import contains
 from everthread.http.protocol.dependencies import (
     GraphRunsDep,
     GraphsDep,
@@ -33,7 +32,7 @@ from everthread.http.protocol.dependencies import (
 )
 from everthread.http.protocol.graph_runs import GraphRuns
 from everthread.http.protocol.graphs import OpenGraphs
-from everthread.http.protocol.serialization import JsonObject, to_plain
+from everthread.http.protocol.serialization import JsonObject, contains, to_plain
 
 router = APIRouter(tags=["LangGraph: threads"])
 ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
@@ -45,7 +44,7 @@ _ROW_FIELDS = frozenset({"thread_id", "created_at", "updated_at", "state_updated
 class NewThread(RequestModel):
     """A thread to create."""
 
-    thread_id: str | None = Field(default=None, min_length=1, max_length=128)
+    thread_id: ConversationId | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
     if_exists: Literal["raise", "do_nothing"] = "raise"
     ttl: Any = Field(default=None, description="Ignored: nothing expires here.")
@@ -195,12 +194,18 @@ async def get_thread(
     return LangGraphResponse(await thread_out(graphs, thread))
 
 
-@router.patch("/threads/{thread_id}")
-async def change_thread(thread: ThreadDep, body: ThreadChanges, graphs: GraphsDep) -> Response:
+@router.patch("/threads/{thread_id}", responses={204: {"description": "Changed; a minimal response was preferred."}})
+async def change_thread(
+    thread: ThreadDep,
+    body: ThreadChanges,
+    graphs: GraphsDep,
+    prefer: Annotated[str | None, Header(max_length=200, description="`return=minimal`: without the thread.")] = None,
+) -> Response:
     """Merge metadata into a thread's."""
-    return LangGraphResponse(
-        await thread_out(graphs, await thread.update(metadata={**thread.metadata, **body.metadata}))
-    )
+    changed = await thread.update(metadata={**thread.metadata, **body.metadata})
+    if prefer is not None and "return=minimal" in prefer.replace(" ", ""):
+        return Response(status_code=204)
+    return LangGraphResponse(await thread_out(graphs, changed))
 
 
 @router.delete("/threads/{thread_id}", status_code=204, response_class=Response)
@@ -244,7 +249,7 @@ async def prune_threads(body: PruneThreads, graphs: GraphsDep, graph_runs: Graph
 # -- many threads ----------------------------------------------------------------------------------------------------
 
 
-async def _list_threads(graphs: OpenGraphs, owner: str, ids: list[str] | None) -> AsyncIterator[Conversation]:
+async def list_threads(graphs: OpenGraphs, owner: str, ids: list[str] | None) -> AsyncIterator[Conversation]:
     """The threads of an owner, newest first, without subagents' and off-record ones."""
     if ids is not None:
         for id in dict.fromkeys(ids):
@@ -267,7 +272,7 @@ async def _matching_threads(
     graphs: OpenGraphs, owner: str, query: ThreadFilter, ids: list[str] | None, *, whole: bool
 ) -> AsyncIterator[JsonObject]:
     needs_state = whole or query.status is not None or bool(query.values)
-    async for thread in _list_threads(graphs, owner, ids):
+    async for thread in list_threads(graphs, owner, ids):
         if not contains(dict(thread.metadata), query.metadata):
             continue
         row = await thread_out(graphs, thread) if needs_state else thread_row(thread)

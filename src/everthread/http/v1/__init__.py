@@ -11,7 +11,8 @@ reaches stored idempotent replies.
     messages       read, append, edit, search, recall    context      what a model sees
     compactions    summaries and their settings          memories     memories and knowledge documents
     files          uploads and downloads                 exports      files out, archives in
-    maintenance    counts, logs, verify, erase           schemas      response models that several of them share
+    shares         links to read a conversation           maintenance  counts, logs, verify, erase
+    schemas      response models that several of them share
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from everthread.http.v1 import (
     maintenance,
     memories,
     messages,
+    shares,
     turns,
 )
 
@@ -48,6 +50,7 @@ ROUTERS = (
     files.router,
     memories.router,
     exports.router,
+    shares.router,
     maintenance.router,
 )
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
@@ -16,13 +18,32 @@ from everthread.http.dependencies import CallerDep, EverthreadDep
 from everthread.http.errors import problem_responses
 from everthread.http.model_names import configured_models
 from everthread.http.responses import JsonResponse
+from everthread.http.sse import EventStreamResponse, encode_frame
+from everthread.http.v1.chat import EVENT_STREAM
 from everthread.http.v1.schemas import ConversationOut, conversation_out
 from everthread.instance import Everthread
 
 router = APIRouter(tags=["about"])
 
-LoadDemo = Callable[[Everthread, str], Awaitable[Conversation]]
-"""Gives an owner the demo conversation."""
+
+class ReplayedStep(Protocol):
+    """What has happened in a replay."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def details(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demo:
+    """What the page shows to somebody who has nothing yet."""
+
+    load: Callable[[Everthread, str], Awaitable[Conversation]]
+    """Gives an owner the demo conversation."""
+    replay: Callable[[Everthread, str], AsyncIterator[ReplayedStep]]
+    """Writes one while the owner watches."""
 
 
 class About(BaseModel):
@@ -56,7 +77,24 @@ async def about(request: Request, caller: CallerDep) -> Response:
 @router.post("/demo", status_code=201, response_model=ConversationOut, responses=problem_responses(501))
 async def load_demo(request: Request, et: EverthreadDep, caller: CallerDep) -> Response:
     """A long conversation to look at: created unless you have it already."""
-    load: LoadDemo | None = request.app.state.load_demo
-    if load is None:
+    return JsonResponse(conversation_out(await _demo(request).load(et, caller.owner)), 201)
+
+
+@router.post("/demo/replay", responses=EVENT_STREAM | problem_responses(501), response_class=EventStreamResponse)
+async def replay_demo(request: Request, et: EverthreadDep, caller: CallerDep) -> Response:
+    """Write a demo conversation while you watch: an event for every step. Disconnecting stops it there."""
+    return EventStreamResponse(_frames(_demo(request).replay(et, caller.owner)))
+
+
+async def _frames(steps: AsyncIterator[ReplayedStep]) -> AsyncIterator[bytes]:
+    number = 0
+    async for step in steps:
+        number += 1
+        yield encode_frame(step.kind, json.dumps(step.details).encode(), str(number))
+
+
+def _demo(request: Request) -> Demo:
+    demo: Demo | None = request.app.state.demo
+    if demo is None:
         raise MissingExtra("this server has no demo conversation")
-    return JsonResponse(conversation_out(await load(et, caller.owner)), 201)
+    return demo

@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
+from langchain_core.tools import BaseTool
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
@@ -15,9 +16,17 @@ from everthread.conversation import Conversation
 from everthread.core.errors import Conflict, EverthreadError, Invalid, NotFound
 from everthread.core.ids import MAX_ID_CHARACTERS, new_id
 from everthread.core.nouns import Message
+from everthread.core.tools import WHEN_NAMED
 from everthread.core.turn_events import Failed
 from everthread.http.admission import Admission
-from everthread.http.dependencies import CallerDep, ConversationDep, EverthreadDep, RequestModel, TurnServiceDep
+from everthread.http.dependencies import (
+    CallerDep,
+    ConversationDep,
+    ConversationId,
+    EverthreadDep,
+    RequestModel,
+    TurnServiceDep,
+)
 from everthread.http.errors import PROBLEM_TYPES, HttpProblem, problem_responses
 from everthread.http.middleware import quote_id
 from everthread.http.model_names import check_model
@@ -25,8 +34,9 @@ from everthread.http.responses import JsonResponse
 from everthread.http.sse import EventStreamResponse
 from everthread.http.turn_service import REQUEST_HASH, TurnService, id_from_key
 from everthread.http.v1.schemas import MessageOut, message_out
+from everthread.turn.listing import tools_of
+from everthread.turn.model_call import tool_schema
 from everthread.turn.request import TurnOptions
-from everthread.turn.result import result_metadata
 
 router = APIRouter(tags=["chat"])
 
@@ -55,6 +65,15 @@ class TurnSettings(RequestModel):
         default="enqueue", description="What to do while another turn of the conversation is running."
     )
     max_loops: int | None = Field(default=None, ge=1, le=1000)
+    active_skill: str | None = Field(
+        default=None, max_length=MAX_ID_CHARACTERS, description="A skill to work by, from this turn on."
+    )
+    allowed_tools: list[str] = Field(
+        default=[], max_length=100, description="Tools of this turn beyond those of the agent type; `*` stands for any."
+    )
+    persistent_tools: list[str] | None = Field(
+        default=None, max_length=100, description="The same, for this and all later turns of the conversation."
+    )
     debug: bool = False
 
     def features(self) -> dict[str, bool] | None:
@@ -66,11 +85,16 @@ class Question(TurnSettings):
     """A message, and the conversation it belongs to."""
 
     message: str | list[dict[str, Any]] | dict[str, Any] = Field(description="A text, content blocks, or a message.")
-    conversation_id: OptionalId = Field(
+    conversation_id: ConversationId | None = Field(
         default=None, description="Created if you have none by this id; a new one without an id."
     )
-    session_id: OptionalId = Field(default=None, description="Another name for `conversation_id`.")
-    files: list[str] = Field(default=[], max_length=100, description="Names of files of the conversation.")
+    session_id: ConversationId | None = Field(default=None, description="Another name for `conversation_id`.")
+    files: list[str] = Field(
+        default=[],
+        max_length=100,
+        description="Files of the conversation that the message is about, by name or path. The model is told of them, "
+        "and of every upload since the last turn.",
+    )
 
 
 class Regenerate(TurnSettings):
@@ -89,21 +113,33 @@ class Answered(BaseModel):
     text: str
     message: MessageOut | None
     result: dict[str, Any] = Field(description="What the answer says about itself: needs_info, analysis …")
+    notices: list[str] = Field(description="What was not done as it was asked for, such as an unknown @name.")
     usage: dict[str, int]
 
 
-class ToolOut(BaseModel):
-    """A tool or skill of the agent."""
+class SkillOut(BaseModel):
+    """A skill of the agent."""
 
     name: str
     description: str
+
+
+class ToolOut(BaseModel):
+    """A tool of the agent."""
+
+    name: str
+    description: str
+    offered: Literal["always", "when_named"] = Field(
+        description="`when_named`: only when the request, the message (`@name`) or an active skill names it."
+    )
+    parameters: dict[str, Any] = Field(description="JSON Schema of its arguments.")
 
 
 class Tools(BaseModel):
     """Everything the agent can do."""
 
     items: list[ToolOut]
-    skills: list[ToolOut]
+    skills: list[SkillOut]
     agent_types: list[str]
 
 
@@ -150,17 +186,25 @@ async def list_tools(
     caller: CallerDep,
     conversation_id: Annotated[str | None, Query(min_length=1, max_length=MAX_ID_CHARACTERS)] = None,
 ) -> Response:
-    """What the agent can do; for a conversation, with the tools that belong to it."""
+    """The tools that a turn would have, the skills, and the agent types; for a conversation, those that it has."""
     agent = turns.agent
-    tools = [*agent.builtin]
-    if conversation_id is not None:
+    if conversation_id is None:
+        conversation = et.conversations.unsaved(new_id(), caller.owner)
+    else:
         conversation = await et.conversations.get(conversation_id, caller.owner)
-        provide = getattr(agent.tools, "tools", None)
-        tools += provide(et, conversation) if provide is not None else []
-    items, skills = (
-        [{"name": one.name, "description": one.description} for one in known] for known in (tools, agent.skills.skills)
-    )
+    items = [_tool_out(tool) for tool in await tools_of(agent, conversation, TurnOptions())]
+    skills = [{"name": one.name, "description": one.description} for one in agent.skills.skills]
     return JsonResponse({"items": items, "skills": skills, "agent_types": list(agent.types)})
+
+
+def _tool_out(tool: BaseTool) -> dict[str, Any]:
+    function = tool_schema(tool)["function"]
+    return {
+        "name": tool.name,
+        "description": " ".join(tool.description.split()),
+        "offered": WHEN_NAMED if WHEN_NAMED in (tool.tags or ()) else "always",
+        "parameters": function.get("parameters", {}),
+    }
 
 
 @router.get("/conversations/{conversation_id}/todos", response_model=Todos, responses=problem_responses(501))
@@ -210,9 +254,8 @@ async def _begin(
             raise Invalid("must not be empty", field="message")
         message = {"role": "user", "content": message}
     async with _admission(request).slot(owner, id) as slot:  # before anything is stored
-        conversation = await et.conversations.ensure(id, owner)
+        conversation, turn_id = await turns.begin_in(id, owner, message, options)
         request.state.conversation = conversation.id
-        turn_id = await turns.begin(conversation, message, options)
         slot.hold(turns.task(conversation, turn_id))
     return conversation, turn_id
 
@@ -241,7 +284,10 @@ def _options(how: TurnSettings, request: Request, owner: str, files: list[str] |
         when_busy=how.when_busy,
         max_loops=how.max_loops,
         debug=how.debug,
-        uploaded_files=[{"name": name} for name in files] if files else None,
+        files=files or (),
+        active_skill=how.active_skill,
+        allowed_tools=how.allowed_tools,
+        persistent_tools=how.persistent_tools,
         turn_id=None if key is None else id_from_key(owner, key, "turn"),
         metadata={} if key is None else {REQUEST_HASH: request_hash},
         **agent_type,  # type: ignore[arg-type]
@@ -296,7 +342,8 @@ async def answer_response(turns: TurnService, conversation: Conversation, turn_i
         "state": end.state,
         "text": end.text,
         "message": message and message_out(message),
-        "result": {} if message is None else result_metadata(message.payload),
+        "result": end.result,
+        "notices": list(end.notices),
         "usage": end.usage,
     }
     return JsonResponse(body, headers={"Content-Location": path})

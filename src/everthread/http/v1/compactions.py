@@ -97,7 +97,9 @@ class Policy(BaseModel):
     enabled: bool
     threshold: float
     keep_recent: int
-    max_message_history: int
+    max_message_history: int | None
+    recent_share: float
+    summaries_share: float
     summary_max_tokens: int
     summary_model: str | None
     summary_timeout_seconds: float

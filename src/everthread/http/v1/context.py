@@ -96,7 +96,9 @@ async def get_context(
     budget = changed_budget(usual, window=window, output_reserve=reserve, factor=factor)
     policy = await et.compaction_config.get(conversation)
     ref = Ref(conversation.owner, conversation.id)
-    found = measure(await read_view.read_view(et.store, ref, check_branch(branch), policy), policy, budget)
+    found = measure(
+        await read_view.read_view(et.store, ref, check_branch(branch), policy, budget=budget), policy, budget
+    )
     body = {
         "model": answering and answering.name,
         "exact": found.is_exact,

@@ -10,7 +10,16 @@ from starlette.responses import Response
 
 from everthread.conversation import MAX_TITLE_CHARACTERS
 from everthread.core.ids import MAX_ID_CHARACTERS
-from everthread.http.dependencies import CallerDep, ConversationDep, Cursor, EverthreadDep, Limit, PathId, RequestModel
+from everthread.http.dependencies import (
+    CallerDep,
+    ConversationDep,
+    ConversationId,
+    Cursor,
+    EverthreadDep,
+    Limit,
+    PathId,
+    RequestModel,
+)
 from everthread.http.responses import JsonResponse
 from everthread.http.v1.messages import MAX_SEQ
 from everthread.http.v1.schemas import (
@@ -32,10 +41,10 @@ ParentId = Annotated[str | None, Query(min_length=1, max_length=MAX_ID_CHARACTER
 class NewConversationIn(RequestModel):
     """A conversation to create."""
 
-    id: str | None = Field(default=None, min_length=1, max_length=MAX_ID_CHARACTERS)
+    id: ConversationId | None = None
     title: Title = None
     metadata: dict[str, Any] = Field(default_factory=dict)
-    parent_id: str | None = Field(default=None, min_length=1, max_length=MAX_ID_CHARACTERS)
+    parent_id: ConversationId | None = None
     off_record: bool = Field(default=False, description="Not indexed, and erased when the server stops.")
 
 
@@ -129,7 +138,7 @@ class Fork(RequestModel):
 class CopyRequest(RequestModel):
     """The id and title of the copy."""
 
-    id: str | None = Field(default=None, min_length=1, max_length=MAX_ID_CHARACTERS)
+    id: ConversationId | None = None
     title: str | None = Field(default=None, max_length=MAX_TITLE_CHARACTERS)
 
 

@@ -14,15 +14,17 @@ from pydantic import BaseModel, BeforeValidator
 from starlette.responses import Response
 
 from everthread.conversation import Conversation
-from everthread.core.errors import NotFound
+from everthread.core.errors import Invalid, NotFound
 from everthread.core.workspaces import Workspace
 from everthread.http.dependencies import ConversationDep, EverthreadDep
 from everthread.http.middleware import restore_slashes
 from everthread.http.responses import JsonResponse
 from everthread.instance import Everthread
+from everthread.workspaces.mime import BYTES, check_mime
 
 router = APIRouter(tags=["files"], prefix="/conversations/{conversation_id}/files")
 R = TypeVar("R")
+_ACTIVE = frozenset({"text/html", "text/xml", "application/xml", "text/javascript", "application/javascript"})
 
 FilePath = Annotated[
     str,
@@ -93,7 +95,8 @@ async def list_files(conversation: ConversationDep, et: EverthreadDep) -> Respon
     responses={200: {"description": "The file.", "content": {"application/octet-stream": {}}}},
 )
 async def download_file(conversation: ConversationDep, et: EverthreadDep, path: FilePath) -> Response:
-    """Download a file. Always as an attachment: a browser must not show what somebody uploaded as a page of ours."""
+    """Download a file, with its media type. Always as an attachment: a browser must not show what somebody uploaded as
+    a page of ours."""
 
     try:
         body = await _in_workspace(et, conversation, lambda workspace: workspace.read(path))
@@ -101,4 +104,13 @@ async def download_file(conversation: ConversationDep, et: EverthreadDep, path: 
         raise NotFound(f"no file {path!r}") from None
     name = quote(path.rpartition("/")[2].encode("utf-8", "replace"), safe="")
     headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
-    return Response(body, 200, headers, "application/octet-stream")
+    return Response(body, 200, headers, _media_type(path, body))
+
+
+def _media_type(path: str, body: bytes) -> str:
+    """What a file is by its name, if its bytes agree; nothing that a browser would run."""
+    try:
+        found = check_mime(path, body)
+    except Invalid:
+        return BYTES
+    return BYTES if found in _ACTIVE or found.endswith("+xml") else found

@@ -263,9 +263,18 @@ def _completed(conversation: Conversation, compaction: Compaction) -> Compaction
 
 
 @router.post("/verify", response_model=VerifyReportOut)
-async def verify(et: EverthreadDep, caller: CallerDep) -> Response:
+async def verify(
+    et: EverthreadDep,
+    caller: CallerDep,
+    conversation_id: Annotated[
+        str | None, Query(min_length=1, max_length=MAX_ID_CHARACTERS, description="Only this conversation of yours.")
+    ] = None,
+) -> Response:
     """Hash all your entries again and check every chain; for an admin, everybody's."""
-    report = await et.verify(owner=None if caller.is_admin else caller.owner)
+    if conversation_id is not None:
+        await et.conversations.get(conversation_id, caller.owner)
+    whose = None if caller.is_admin and conversation_id is None else caller.owner
+    report = await et.verify(owner=whose, conversation=conversation_id)
     problems = [{name: value for name, value in asdict(one).items() if name != "owner"} for one in report.problems]
     counts = {name: getattr(report, name) for name in ("ok", "conversations", "entries", "messages", "erased")}
     return JsonResponse({**counts, "problems": problems})

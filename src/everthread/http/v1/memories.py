@@ -16,6 +16,7 @@ from everthread.core.memories import Memory, MemoryKind, MemoryScope
 from everthread.http.dependencies import (
     MAX_SEARCH_CHARACTERS,
     CallerDep,
+    ConversationId,
     Cursor,
     EverthreadDep,
     Limit,
@@ -37,7 +38,7 @@ class MemoryIn(RequestModel):
     text: str = Field(min_length=1, max_length=20_000)
     kind: MemoryKind = MemoryKind.FACT
     scope: MemoryScope = MemoryScope.USER
-    conversation_id: str | None = Field(default=None, min_length=1, max_length=MAX_ID_CHARACTERS)
+    conversation_id: ConversationId | None = None
     seq: int | None = Field(default=None, ge=1, le=2**32 - 1, description="The message it comes from.")
     subject: str | None = Field(default=None, min_length=1, max_length=200)
     confidence: float = Field(default=1.0, ge=0, le=1)
@@ -71,6 +72,7 @@ class MemoryOut(BaseModel):
     subject: str | None
     source: SourceOut | None
     origin: str
+    trust: str = Field(description="user, model or data; one of `data` is shown in its own conversation only.")
     confidence: float
     tokens: int
     supersedes: str | None
@@ -215,6 +217,12 @@ async def update_memory(memory_id: PathId, changes: MemoryChanges, et: Everthrea
         pinned=changes.pinned,
     )
     return JsonResponse(memory_out(changed))
+
+
+@router.post("/memories/{memory_id}/confirm", response_model=MemoryOut, tags=["memories"])
+async def confirm_memory(memory_id: PathId, et: EverthreadDep, caller: CallerDep) -> Response:
+    """Confirm a memory of trust `data` as the user's own. The new one is returned; the unconfirmed one is its past."""
+    return JsonResponse(memory_out(await et.memories.confirm(caller.owner, memory_id)))
 
 
 @router.delete("/memories/{memory_id}", response_model=MemoryOut, tags=["memories"])

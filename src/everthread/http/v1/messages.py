@@ -29,6 +29,7 @@ from everthread.http.responses import JsonResponse
 from everthread.http.v1.schemas import MessageOut, MessagePage, Receipts, message_out, receipt_out
 from everthread.instance import Everthread
 from everthread.recall.policy import Scope
+from everthread.recall.provenance import ReachedRequest, Spread
 
 router = APIRouter(tags=["messages"], prefix="/conversations/{conversation_id}/messages")
 search_router = APIRouter(tags=["search"])
@@ -161,6 +162,54 @@ async def unpin_message(conversation: ConversationDep, message_id: PathId) -> Re
     return JsonResponse(message_out(await conversation.message(message_id)))
 
 
+class ReachedOut(BaseModel):
+    """A request to a model, by the id of its manifest."""
+
+    conversation_id: str
+    id: str
+
+
+class SpreadOut(BaseModel):
+    """Every place that a message reached."""
+
+    conversation_id: str
+    seq: int
+    summaries: list[str] = Field(description="The ids of compactions.")
+    memories: list[str] = Field(description="The ids of memories that were made from it, or may have been.")
+    requests: list[ReachedOut]
+
+
+def spread_out(one: Spread) -> dict[str, Any]:
+    return {
+        **asdict(one),
+        "memories": [memory.id for memory in one.memories],
+        "requests": [*map(_reached, one.requests)],
+    }
+
+
+def _reached(one: ReachedRequest) -> dict[str, str]:
+    return one._asdict()
+
+
+@router.get("/{message_id}/spread", response_model=SpreadOut)
+async def message_spread(conversation: ConversationDep, message_id: PathId) -> Response:
+    """Every summary, memory and request to a model that it reached."""
+    return JsonResponse(spread_out(await conversation.spread(message_id)))
+
+
+@router.put("/{message_id}/quarantine", response_model=SpreadOut)
+async def quarantine_message(conversation: ConversationDep, message_id: PathId) -> Response:
+    """Take it out of every view at once, with the summaries and memories that it is in; gives where it has been."""
+    return JsonResponse(spread_out(await conversation.quarantine(message_id)))
+
+
+@router.delete("/{message_id}/quarantine", response_model=MessageOut)
+async def release_message(conversation: ConversationDep, message_id: PathId) -> Response:
+    """Undo a quarantine: the same bytes are shown again."""
+    await conversation.release(message_id)
+    return JsonResponse(message_out(await conversation.message(message_id)))
+
+
 class HitOut(BaseModel):
     """A message that matches: where it stands, who said it and when."""
 
@@ -250,7 +299,7 @@ class RecallHitOut(BaseModel):
     speaker: str
     is_passage: bool = Field(description="Whether the text is only a part of the message.")
     why: list[str] = Field(
-        description="What it was found by, the strongest first: words, meaning, neighbours, topic, date or speaker."
+        description="What it was found by, the strongest first: words, meaning, neighbours, topic, date, speaker, wish."
     )
     parts: dict[str, float] = Field(description="What each of these adds to the score; together they are the score.")
     words: list[str] = Field(description="The words of the question that the message has, as stems.")

@@ -56,6 +56,8 @@ class MessageOut(BaseModel):
     revision: int
     is_deleted: bool
     is_pinned: bool
+    is_quarantined: bool
+    origin: str = Field(description="The door it came through: user, model, own_tool, outside_tool, import, subagent.")
     is_complete: bool = Field(description="False for the partial text of an answer that was cut short.")
     has_secret: bool
     said_at: datetime | None
@@ -175,6 +177,8 @@ def message_out(one: Message) -> dict[str, Any]:
         "revision": one.revision,
         "is_deleted": one.is_deleted,
         "is_pinned": one.is_pinned,
+        "is_quarantined": one.is_quarantined,
+        "origin": one.origin,
         "is_complete": _is_complete(one.payload),
         "has_secret": one.has_secret,
         "said_at": one.said_at,

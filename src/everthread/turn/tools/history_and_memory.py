@@ -89,7 +89,14 @@ async def remember(
     scope: Annotated[MemoryScopeName, Field(description="user: in all conversations")] = "user",
 ) -> str:
     """Remember something about the user for later conversations. Never passwords or keys."""
-    answer = await agent_tools.remember(tool_context.conversation, text, kind=kind, subject=subject, scope=scope)
+    answer = await agent_tools.remember(
+        tool_context.conversation,
+        text,
+        kind=kind,
+        subject=subject,
+        scope=scope,
+        has_read_documents=tool_context.has_read_documents(),
+    )
     return _text_or_invalid(answer)
 
 

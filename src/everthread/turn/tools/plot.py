@@ -6,9 +6,12 @@ import asyncio
 import csv
 import io
 import re
+import threading
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Annotated, Literal, NamedTuple
+from itertools import count
+from typing import Annotated, Final, Literal, NamedTuple
+from urllib.parse import quote
 
 from langchain_core.tools import BaseTool
 from pydantic import Field
@@ -25,6 +28,9 @@ MAX_VALUES = 20_000
 MAX_SERIES = 20
 TIMEOUT_SECONDS = 180.0
 """The first plot on a machine waits for matplotlib's list of its fonts."""
+
+_naming: Final = threading.Lock()
+"""Two plots of one step must not find the same name free."""
 
 
 class Chart(NamedTuple):
@@ -65,16 +71,20 @@ async def plot(
     """Draw numbers: a PNG, a PDF and a CSV with the same numbers, in the folder plots of the workspace."""
     chart = _check(Chart(kind, title, x, series, x_label, y_label))
     picture = await asyncio.to_thread(_render, chart)
-    stem = f"{FOLDER}/{_stem(name or title)}"
-    bodies = {f"{stem}.png": picture.png, f"{stem}.pdf": picture.pdf, f"{stem}.csv": _table(chart)}
+    stem, table_body = _stem(name or title), _table(chart)
 
-    def write(workspace: Workspace) -> None:
-        for path, body in bodies.items():
-            workspace.write(path, body)
+    def write(workspace: Workspace) -> list[str]:
+        with _naming:
+            free = f"{FOLDER}/{_free(workspace, stem)}"
+            bodies = {f"{free}.png": picture.png, f"{free}.pdf": picture.pdf, f"{free}.csv": table_body}
+            return [workspace.write(path, body).path for path, body in bodies.items()]
 
-    await tool_context.files.run(write)
-    png, pdf, table = bodies
-    tool_context.state_changes.set_visualization({"success": True, "image_url": png, "pdf_url": pdf, "data_url": table})
+    png, pdf, table = paths = await tool_context.files.run(write)
+    prefix = await tool_context.files.url_prefix()
+    kinds = ("image", "pdf", "data")
+    urls = {f"{kind}_url": f"{prefix}/{quote(path)}" for kind, path in zip(kinds, paths, strict=True)}
+    named = {f"{kind}_path": path for kind, path in zip(kinds, paths, strict=True)}
+    tool_context.state_changes.set_visualization({"success": True, "title": title, **urls, **named})
     note = f" There is no font here for: {picture.missing_glyphs}." if picture.missing_glyphs else ""
     return f"Drawn: {png}, {pdf}; the numbers are in {table}.{note}"
 
@@ -90,18 +100,18 @@ def _render(chart: Chart) -> RenderedChart:
 
 def _check(chart: Chart) -> Chart:
     lengths = {len(values) for values in chart.series.values()}
-    count = max(lengths)
-    if not count or sum(map(len, chart.series.values())) > MAX_VALUES:
+    longest = max(lengths)
+    if not longest or sum(map(len, chart.series.values())) > MAX_VALUES:
         raise Invalid(f"must hold 1 to {MAX_VALUES:,} numbers", field="series")
     if chart.kind != "histogram" and len(lengths) > 1:
         raise Invalid("must all have the same length; write null where there is none", field="series")
-    if chart.x and len(chart.x) != count:
-        raise Invalid(f"must have {count} values, as the series have, not {len(chart.x)}", field="x")
+    if chart.x and len(chart.x) != longest:
+        raise Invalid(f"must have {longest} values, as the series have, not {len(chart.x)}", field="x")
     if chart.kind == "pie":
         (values, *others) = chart.series.values()
         if others or any(value is None or value < 0 for value in values) or not sum(filter(None, values)):
             raise Invalid("must be a single series of numbers from 0 up for a pie chart", field="series")
-    return chart if chart.x or chart.kind == "histogram" else chart._replace(x=list(range(1, count + 1)))
+    return chart if chart.x or chart.kind == "histogram" else chart._replace(x=list(range(1, longest + 1)))
 
 
 def _stem(name: str) -> str:
@@ -109,14 +119,21 @@ def _stem(name: str) -> str:
     return re.sub(r"[^\w-]+", "-", name).strip("-_").lower()[:60] or "plot"
 
 
+def _free(workspace: Workspace, stem: str) -> str:
+    """A name that no picture has: one that an earlier answer shows stays as it was."""
+    taken = {file.path for file in workspace.files()}
+    names = (stem if at == 1 else f"{stem}-{at}" for at in count(1))
+    return next(name for name in names if f"{FOLDER}/{name}.png" not in taken)
+
+
 def _table(chart: Chart) -> bytes:
     """The numbers as they were given; a cell that a spreadsheet would take for a formula is escaped."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    count = max(map(len, chart.series.values()))
-    x = chart.x or list(range(1, count + 1))
+    longest = max(map(len, chart.series.values()))
+    x = chart.x or list(range(1, longest + 1))
     writer.writerow([_escape_formula(chart.x_label or "x"), *map(_escape_formula, chart.series)])
-    for at in range(count):
+    for at in range(longest):
         cells = [values[at] if at < len(values) else None for values in chart.series.values()]
         writer.writerow([_escape_formula(x[at]), *("" if cell is None else cell for cell in cells)])
     return out.getvalue().encode(errors="backslashreplace")

@@ -68,6 +68,7 @@ class DefaultTools:
                 extra_tools=self._server_tools,
                 uses_memory=ctx.features.memory,
                 kb_prefix=ctx.options.kb_prefix,
+                has_read_documents=lambda: ctx.has_read_documents,
             )
         )
 

@@ -20,8 +20,9 @@ from everthread.conversation import Conversation
 from everthread.core.clock import Clock, system_clock
 from everthread.core.errors import NotFound
 from everthread.core.tools import ToolPolicy
-from everthread.core.workspaces import Workspace
+from everthread.core.workspaces import Workspace, files_url
 from everthread.instance import Everthread
+from everthread.turn.result import drawn, merge_results
 from everthread.turn.skills import Skill
 
 T = TypeVar("T")
@@ -62,8 +63,8 @@ class StateChanges:
         self._changes["active_skill"] = skill.name
 
     def set_visualization(self, visualization: Mapping[str, Any]) -> None:
-        """`success`, `image_url`, `pdf_url` and `data_url` of a picture, as answers carry them."""
-        self._changes["result"] = {"visualization": dict(visualization)}
+        """A picture, as answers carry it (`result.Visualization`)."""
+        self._changes["result"] = merge_results(self._changes.get("result", {}), drawn(visualization))
 
     def take(self) -> dict[str, Any]:
         """The changes that were not taken yet."""
@@ -92,9 +93,7 @@ class WorkspaceFiles:
             if self._workspace is None or not self._workspace.is_there():
                 self._expected = self._expected or self._workspace is not None
                 self.close()
-                top = self._conversation
-                while top.parent_id is not None:
-                    top = await self._et.conversations.get(top.parent_id, top.owner)
+                top = await self._et.conversations.top(self._conversation)
                 self._workspace = await self._et.workspaces.open(top, expected=self._expected)
                 self.notices += [self._workspace.notice] if self._workspace.notice else []
             return self._workspace
@@ -111,6 +110,10 @@ class WorkspaceFiles:
 
     async def path(self) -> Path:
         return (await self.workspace()).path
+
+    async def url_prefix(self) -> str:
+        """What the address of a file begins with where a service is asked for it."""
+        return files_url((await self._et.conversations.top(self._conversation)).id)
 
     def take_notices(self) -> list[str]:
         taken, self.notices = self.notices, []
@@ -139,6 +142,8 @@ class ToolContext:
     """Whether what is said may be remembered beyond the conversation."""
     kb_prefix: str | None = None
     """The knowledge base that this turn was routed to."""
+    has_read_documents: Callable[[], bool] = bool
+    """Whether the model was shown passages of documents in this turn."""
     clock: Clock = system_clock
 
     @classmethod

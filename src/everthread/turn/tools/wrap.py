@@ -45,6 +45,9 @@ _MAX_ARGUMENT_ERRORS = 10
 _PYDANTIC_LINK = re.compile(r"(?<!\s)\s*+For further information visit \S+")
 _BLOCKS = frozenset({"text", "image", "image_url", "file", "audio", "video", "document", "json"})
 
+OUTSIDE = "outside_tool"
+"""The tag of tools that others run: their results are entered as coming from outside."""
+
 T = TypeVar("T")
 Content = str | list[str | dict[Any, Any]]
 ContentAndArtifact = tuple[Content, Any]
@@ -147,7 +150,8 @@ def _start(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Awaita
 
 
 def guard(tool: BaseTool, seconds: float) -> BaseTool:
-    """Somebody else's tool with the same timeout and the same error texts."""
+    """Somebody else's tool with the same timeout and the same error texts, tagged as theirs."""
+    tool = tool.model_copy(update={"tags": [*(tool.tags or ()), OUTSIDE]})
     if not isinstance(tool, StructuredTool) or tool.coroutine is None:
         return explain_arguments(tool)
     inner = tool.coroutine

@@ -1,9 +1,9 @@
 /** The right column: how full the context is, what compaction did, what is to do and remembered, files, settings. */
 
-import { useMemo, useRef, type ReactNode } from "react";
+import { useMemo, useRef, useState, type ReactNode } from "react";
 
 import { downloadFile } from "../../api/actions";
-import { useCompact, useCompactionPlan, useCompactions, useFiles, useForget, useGauge, useMemories, usePolicy, useRecalled, useTodos, useTurns, useUpload, type Todo } from "../../api/queries";
+import { useCompact, useCompactionPlan, useCompactions, useFiles, useForget, useGauge, useMemories, useMessages, usePolicy, useRecalled, useTodos, useTurns, useUpload, useWhyRecalled, type Recalled, type Todo } from "../../api/queries";
 import { beside } from "../../lib/costs";
 import { bytes, count, moment } from "../../lib/format";
 import { useTexts } from "../../texts";
@@ -27,11 +27,9 @@ export function ContextColumn({ conversation, onJump }: Props) {
       <Card title={t.context}>
         <Fullness conversation={conversation} />
       </Card>
-      {recalled.size > 0 && (
+      {recalled.seqs.size > 0 && (
         <Card title={t.recalledFor}>
-          <p className="row tight">
-            {[...recalled].sort((one, other) => one - other).map((seq) => <button key={seq} className="link number" onClick={() => onJump(seq)}>#{seq}</button>)}
-          </p>
+          <RecalledPieces conversation={conversation} recalled={recalled} onJump={onJump} />
         </Card>
       )}
       <Card title={t.timeline}>
@@ -71,15 +69,53 @@ function Card({ title, children }: { readonly title: string; readonly children: 
   );
 }
 
-function Fullness({ conversation }: { readonly conversation: string }) {
+const MOST_PIECES = 4;
+
+/** What was brought back for the last question, and by what it was found. */
+function RecalledPieces({ conversation, recalled, onJump }: Props & { readonly recalled: Recalled }) {
   const { t } = useTexts();
+  const [isAsked, setAsked] = useState(false);
+  const [isWhole, setWhole] = useState(false);
+  const shown = isWhole ? recalled.pieces : recalled.pieces.slice(0, MOST_PIECES);
+  const question = useMessages(isAsked && recalled.questionSeq !== null ? conversation : "", recalled.questionSeq);
+  const asked = question.data?.pages.flatMap((page) => page.items).find((one) => one.seq === recalled.questionSeq)?.text ?? null;
+  const why = useWhyRecalled(conversation, isAsked ? asked : null);
+  const reasonOf = (seq: number) => {
+    const hit = why.data?.find((one) => one.seqs.includes(seq));
+    return hit === undefined ? null : t.foundBy(hit.why.map((one) => t.foundBys[one] ?? one), hit.words);
+  };
+  return (
+    <>
+      <ul className="list sources">
+        {shown.map((one) => (
+          <li key={one.seq}>
+            <button className="link number" onClick={() => onJump(one.seq)}>#{one.seq}</button>
+            <div>
+              <p className="brief">{one.text}</p>
+              {one.speaker !== null && <span className="faint">{t.roles[one.speaker] ?? one.speaker}</span>}
+              {why.data && <span className="faint"> · {reasonOf(one.seq) ?? t.foundBeside}</span>}
+            </div>
+          </li>
+        ))}
+      </ul>
+      {recalled.pieces.length > shown.length && <p style={{ margin: 0 }}><button className="link" onClick={() => setWhole(true)}>{t.moreSources(recalled.pieces.length - shown.length)}</button></p>}
+      {!isAsked && <button className="link" onClick={() => setAsked(true)}>{t.whyRecalled}</button>}
+      {why.isError && <Trouble problem={why.error} />}
+    </>
+  );
+}
+
+function Fullness({ conversation }: { readonly conversation: string }) {
+  const { t, language } = useTexts();
   const toast = useToast();
   const gauge = useGauge(conversation);
   const policy = usePolicy(conversation);
   const compact = useCompact(conversation);
   const plan = useCompactionPlan(conversation);
   const run = () => compact.mutate(undefined, { onSuccess: (isDone) => toast({ text: isDone ? t.compacted : t.nothingToCompact }) });
-  const tryOut = () => plan.mutate(undefined, { onSuccess: (planned) => toast({ text: planned === 0 ? t.nothingToCompact : t.wouldCompact(planned) }) });
+  const tryOut = () => plan.mutate();
+  const planned = plan.data;
+  const n = (value: number) => count(value, language);
   return (
     <>
       {gauge.data && <Gauge figures={gauge.data} mostMessages={policy.data?.max_message_history ?? null} />}
@@ -88,6 +124,7 @@ function Fullness({ conversation }: { readonly conversation: string }) {
         <button onClick={run} disabled={compact.isPending}>{t.compactNow}</button>
         <button className="plain" onClick={tryOut} disabled={plan.isPending}>{t.compactTry}</button>
       </div>
+      {planned !== undefined && <p className="faint" role="status">{planned === null ? t.nothingToCompact : t.wouldCompact(n(planned.messages), n(planned.first), n(planned.last), n(planned.before), n(planned.after))}</p>}
       {plan.isError && <Trouble problem={plan.error} />}
       {compact.isError && <Trouble problem={compact.error} />}
     </>

@@ -8,6 +8,8 @@ const NUMBERS = [
   { name: "threshold", step: 0.05 },
   { name: "keep_recent", step: 1 },
   { name: "max_message_history", step: 1 },
+  { name: "recent_share", step: 0.05 },
+  { name: "summaries_share", step: 0.05 },
   { name: "summary_max_tokens", step: 1 },
   { name: "recalled_max_tokens", step: 1 },
   { name: "memory_max_tokens", step: 1 },
@@ -38,7 +40,7 @@ export function PolicyForm({ conversation }: { readonly conversation: string }) 
         {NUMBERS.map(({ name, step }) => (
           <label key={name}>
             <span className="faint">{t.policy[name]}</span>
-            <input name={name} type="number" step={step} defaultValue={policy.data[name]} />
+            <input name={name} type="number" step={step} defaultValue={policy.data[name] ?? ""} />
           </label>
         ))}
       </div>
@@ -52,10 +54,15 @@ export function PolicyForm({ conversation }: { readonly conversation: string }) 
   );
 }
 
+/** An empty field sets nothing. */
+function numberIn(value: FormDataEntryValue | null): number | null {
+  return value === null || value === "" ? null : Number(value);
+}
+
 /** Only what a person changed: the rest goes on following the server's settings. */
 function changedIn(form: FormData, policy: Policy): Partial<Policy> {
   const given: Partial<Policy> = {
-    ...Object.fromEntries(NUMBERS.map(({ name }) => [name, Number(form.get(name))])),
+    ...Object.fromEntries(NUMBERS.map(({ name }) => [name, numberIn(form.get(name))])),
     ...Object.fromEntries(CHECKS.map((name) => [name, form.has(name)])),
     summary_model: String(form.get("summary_model") ?? "").trim() || null,
   };

@@ -11,6 +11,8 @@ import { Icon, IconButton } from "../Icon";
 
 interface Props {
   readonly conversation: Listed | null;
+  /** What verifying it has found. */
+  readonly proof: { readonly isIntact: boolean; readonly text: string } | null;
   readonly id: string;
   readonly view: "history" | "model";
   readonly isContextShown: boolean;
@@ -20,6 +22,8 @@ interface Props {
   readonly onJump: (seq: number | null) => void;
   readonly onRename: (title: string) => void;
   readonly onPin: () => void;
+  readonly onVerify: () => void;
+  readonly onShare: () => void;
   readonly onRemove: () => void;
   readonly onErase: () => void;
   readonly onProblem: (problem: unknown) => void;
@@ -52,6 +56,8 @@ export function TitleBar(props: Props) {
               {t.messages(count(conversation.count, language))} · {t.since(day(conversation.createdAt, language))}
               {conversation.isDeleted && ` · ${t.deleted}`}
               {conversation.isOffRecord && ` · ${t.offRecordTag}`}
+              {conversation.isShared && ` · ${t.sharedTag}`}
+              {props.proof !== null && <span className={props.proof.isIntact ? "good" : "bad"}> · {props.proof.text}</span>}
             </p>
           )}
         </div>
@@ -69,7 +75,7 @@ export function TitleBar(props: Props) {
   );
 }
 
-function More({ id, conversation, onNaming, onPin, onJump, onRemove, onErase, onProblem }: Props & { readonly onNaming: () => void }) {
+function More({ id, conversation, onNaming, onPin, onJump, onVerify, onShare, onRemove, onErase, onProblem }: Props & { readonly onNaming: () => void }) {
   const { t } = useTexts();
   const [wanted, setWanted] = useState<Wanted>({ thinking: true, tools: true });
   return (
@@ -81,6 +87,8 @@ function More({ id, conversation, onNaming, onPin, onJump, onRemove, onErase, on
           <Menu.Item onSelect={onPin}><Icon name="pin" />{conversation?.isPinned ? t.unpinConversation : t.pinConversation}</Menu.Item>
           <Menu.Item onSelect={() => onJump(1)}><Icon name="up" />{t.toFirst}</Menu.Item>
           <Menu.Item onSelect={() => onJump(null)}><Icon name="down" />{t.toNewest}</Menu.Item>
+          <Menu.Item onSelect={onVerify}><Icon name="shield" />{t.verify}</Menu.Item>
+          {conversation?.isOffRecord === false && <Menu.Item onSelect={onShare}><Icon name="link" />{t.share} …</Menu.Item>}
           <Menu.Separator className="line" />
           <Menu.Label className="faint">{t.export}</Menu.Label>
           {(["thinking", "tools"] as const).map((part) => (

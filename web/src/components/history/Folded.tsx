@@ -17,7 +17,7 @@ interface Props {
 export function Folded({ icon, label, hint, state, children }: Props) {
   const [isOpen, setOpen] = useState(false);
   return (
-    <details className="fold" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details className="fold" data-icon={icon} open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
         <Icon name={icon} />
         <b>{label}</b> {hint && <span className="hint">{hint}</span>}

@@ -4,7 +4,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, type RefObject } from "react";
 
-import { newestMessagesKey, useCompactions, useConversation, useGauge, useMessages, useRecalled } from "../../api/queries";
+import { newestMessagesKey, useCompactions, useConversation, useGauge, useMessages, useRecalled, type Recalled } from "../../api/queries";
 import type { Compaction, Message, Version } from "../../lib/model";
 import { outermost, rowsOf, versionsOf, type Row } from "../../lib/rows";
 import { isOf, type Answer } from "../../state/answer";
@@ -46,6 +46,7 @@ const NEAR_PIXELS = 600;
 /** By then a page that was just loaded has been drawn, and one's place in it found again. */
 const SETTLE_MILLISECONDS = 150;
 const NOTHING: ReadonlySet<number> = new Set();
+const NO_SOURCES: Recalled["pieces"] = [];
 
 export function History(props: Props) {
   const { conversation, at, jumps, answer, current, visible, onRows, onJump } = props;
@@ -110,7 +111,7 @@ export function History(props: Props) {
   const summaries = useMemo(() => outermost(compactions.data ?? []), [compactions.data]);
   const pinned = useMemo(() => new Set([...(gauge.data?.parts.filter((part) => part.kind === "pinned").flatMap((part) => part.seqs) ?? []), ...messages.filter((one) => one.isPinned).map((one) => one.seq)]), [gauge.data, messages]);
   const total = Math.max(about.data?.count ?? 0, messages.at(-1)?.seq ?? 0);
-  const mapped = useMemo(() => ({ total, compactions: compactions.data ?? [], window, recalled, pinned }), [total, compactions.data, window, recalled, pinned]);
+  const mapped = useMemo(() => ({ total, compactions: compactions.data ?? [], window, recalled: recalled.seqs, pinned }), [total, compactions.data, window, recalled.seqs, pinned]);
   const goOnMap = (seq: number, isFinal: boolean) => {
     const isLoaded = messages.length > 0 && messages[0]!.seq <= seq && seq <= messages.at(-1)!.seq;
     if (isLoaded) aim(seq);
@@ -143,7 +144,9 @@ export function History(props: Props) {
                         message={row.message}
                         results={row.results}
                         versions={versionsOf(row.message, props.versions)}
-                        seen={seenAs(row.message.seq, window, recalled, summaries)}
+                        seen={seenAs(row.message.seq, window, recalled.seqs, summaries)}
+                        sources={row.message.id === recalled.answerId ? recalled.pieces : NO_SOURCES}
+                        onJump={onJump}
                         isCurrent={current === row.message.id}
                         isTarget={at !== null && (at === row.message.seq || row.results.some((one) => one.seq === at))}
                         isEditing={props.editing === row.message.id}

@@ -3,7 +3,8 @@
 import * as Menu from "@radix-ui/react-dropdown-menu";
 import { memo, useState } from "react";
 
-import { briefly, count, moment } from "../../lib/format";
+import type { Recalled } from "../../api/queries";
+import { briefly, count, firstLine, moment } from "../../lib/format";
 import type { Message, Version } from "../../lib/model";
 import { attachedIn } from "../../lib/uploads";
 import { useTexts } from "../../texts";
@@ -34,6 +35,9 @@ interface Props {
   readonly results: readonly Message[];
   readonly versions: readonly Version[];
   readonly seen: Seen;
+  /** What was recalled to say this. */
+  readonly sources: Recalled["pieces"];
+  readonly onJump: (seq: number) => void;
   readonly isCurrent: boolean;
   /** Whether one jumped here. */
   readonly isTarget: boolean;
@@ -72,6 +76,7 @@ export const MessageRow = memo(function MessageRow(props: Props) {
         <Tools message={message} actions={actions} onEdit={() => onEditing(message.id)} />
       </header>
       {gutter !== null && <span className="gutter" data-kind={gutter} role="img" aria-label={t.gutters[gutter]} title={t.gutters[gutter]} />}
+      <Sources {...props} />
       {message.thinking !== "" && (
         <Folded icon="thinking" label={t.thinking}>
           <Said text={message.thinking} />
@@ -102,6 +107,26 @@ export const MessageRow = memo(function MessageRow(props: Props) {
     </article>
   );
 });
+
+const MOST_SOURCES = 3;
+
+/** The earlier messages that were brought back for this answer, each a way to the original. */
+function Sources({ sources, onJump }: Props) {
+  const { t } = useTexts();
+  const [isWhole, setWhole] = useState(false);
+  if (sources.length === 0) return null;
+  const shown = isWhole ? sources : sources.slice(0, MOST_SOURCES);
+  return (
+    <ul className="recall-line" aria-label={t.recalledFor}>
+      {shown.map((one) => (
+        <li key={one.seq}>
+          <button className="link number" onClick={() => onJump(one.seq)}>{t.recalledFrom(one.seq)}</button> <span>{firstLine(one.text, 110)}</span>
+        </li>
+      ))}
+      {sources.length > shown.length && <li><button className="link" onClick={() => setWhole(true)}>{t.moreSources(sources.length - shown.length)}</button></li>}
+    </ul>
+  );
+}
 
 export function faceOf(role: string): IconName {
   return role === "user" ? "user" : role === "assistant" ? "answer" : role === "tool" ? "tool" : "system";

@@ -1,15 +1,17 @@
 /** The exact request of a turn, block by block: what the model saw, from where it came, what was left out and why. A slider
  * goes through the turns, and says what came in and went out since the one before. */
 
-import { useState } from "react";
+import { useMemo, useState } from "react";
 
 import { useSeen, useTurns, type Seen } from "../../api/queries";
-import { count, firstLine, moment } from "../../lib/format";
+import { briefly, count, firstLine, moment } from "../../lib/format";
 import { blockOf } from "../../lib/payload";
 import { changesBetween, quotationsIn, type Contents, type Quotation } from "../../lib/quotations";
 import { useTexts } from "../../texts";
 import { Trouble } from "../Bits";
+import { Icon } from "../Icon";
 import { colour } from "../context/Gauge";
+import { faceOf, whoSays } from "./MessageRow";
 import { Copy, Said, Verbatim } from "../Said";
 
 interface Props {
@@ -28,6 +30,7 @@ export function ModelView({ conversation, turn, onTurn, onJump }: Props) {
   const before = useSeen(conversation, known[at - 1]?.id ?? null, at > 0 && at <= known.length);
   const [place, setPlace] = useState(-1);
   const request = seen.data?.at(place) ?? seen.data?.at(-1);
+  const seqs = useMemo(() => (request === undefined ? [] : originalsOf(request)), [request]);
   const chosen = known[at];
   const name = chosen === undefined ? t.newestTurn : t.turnOf(at + 1, known.length, moment(chosen.receivedAt, language), t.turnStates[chosen.state] ?? chosen.state);
   return (
@@ -67,7 +70,7 @@ export function ModelView({ conversation, turn, onTurn, onJump }: Props) {
               ))}
             </ul>
           )}
-          {request?.messages.map((message, index) => <Block key={index} message={message} tokens={request.messageTokens[index]} isLast={index === request.messages.length - 1} onJump={onJump} />)}
+          {request?.messages.map((message, index) => <Block key={index} message={message} seq={seqs[index] ?? null} tokens={request.messageTokens[index]} isLast={index === request.messages.length - 1} onJump={onJump} />)}
           {request && request.omitted.length > 0 && (
             <section className="card">
               <h3>{t.leftOut}</h3>
@@ -104,28 +107,47 @@ function Changes({ before, now, onJump }: { readonly before: Seen; readonly now:
   );
 }
 
+/** Of each message of a request the one of the log that it is; null for what quotes several, or where they do not pair. */
+function originalsOf(request: Seen): readonly (number | null)[] {
+  const isOwn = request.messages.map((message) => {
+    const { role, text } = blockOf(message);
+    return role !== "system" && quotationsIn(text).length === 0;
+  });
+  const seqs = request.parts.filter((part) => part.kind === "window" || part.kind === "question").flatMap((part) => part.seqs).sort((one, other) => one - other);
+  if (isOwn.filter(Boolean).length !== seqs.length) return [];
+  let next = 0;
+  return isOwn.map((own) => (own ? (seqs[next++] ?? null) : null));
+}
+
 interface BlockProps {
   readonly message: unknown;
+  /** The original in the log. */
+  readonly seq: number | null;
   readonly tokens: number | undefined;
   readonly isLast: boolean;
   readonly onJump: (seq: number) => void;
 }
 
 /** What somebody said, unfolded where it is short; what stands for others, by its parts. */
-function Block({ message, tokens, isLast, onJump }: BlockProps) {
+function Block({ message, seq, tokens, isLast, onJump }: BlockProps) {
   const { t, language } = useTexts();
-  const { role, text, rest } = blockOf(message);
+  const { role, name: speaker, text, calls, rest } = blockOf(message);
   const quotations = quotationsIn(text);
   const kind = quotations[0]?.kind ?? (role === "system" ? "system" : isLast && role === "user" ? "question" : "window");
-  const name = quotations.length > 0 ? t.sentAs([...new Set(quotations.map((one) => t.parts[one.kind] ?? one.kind))].join(", "), t.roles[role] ?? role) : (t.roles[role] ?? role);
+  const name = quotations.length > 0 ? t.sentAs([...new Set(quotations.map((one) => t.parts[one.kind] ?? one.kind))].join(", "), role) : whoSays({ role, name: speaker }, t);
   return (
-    <details className="block" data-role={role} data-kind={kind} open={quotations.length === 0 && text.length < 1200}>
-      <summary>
-        <strong>{name}</strong> {tokens !== undefined && <span className="faint number">{t.seenTokens(count(tokens, language))}</span>} <span className="faint">{quotations.length === 0 && firstLine(text, 60)}</span>
-      </summary>
-      {quotations.length > 0 ? quotations.map((one, index) => <Quoted key={index} quotation={one} onJump={onJump} />) : text !== "" && <Verbatim text={text} />}
-      {rest !== "" && <Verbatim text={rest} />}
-    </details>
+    <div className="block" data-role={role} data-kind={kind}>
+      <details open={quotations.length === 0 && text.length < 1200}>
+        <summary>
+          <Icon name={quotations.length > 0 ? "layers" : faceOf(role)} />
+          <strong>{name}</strong> {tokens !== undefined && <span className="faint number">{t.seenTokens(count(tokens, language))}</span>} <span className="faint brief">{quotations.length === 0 && (firstLine(text, 60) || calls.map((call) => call.name).join(", "))}</span>
+        </summary>
+        {quotations.length > 0 ? quotations.map((one, index) => <Quoted key={index} quotation={one} onJump={onJump} />) : text !== "" && (role === "user" || role === "assistant" ? <Said text={text} /> : <Verbatim text={text} />)}
+        {calls.map((call) => <p key={call.id} className="call"><Icon name="tool" /><b>{call.name}</b> <span>{briefly(call.arguments)}</span></p>)}
+        {rest !== "" && <Verbatim text={rest} />}
+      </details>
+      {seq !== null && <button className="link number" onClick={() => onJump(seq)}>#{seq}</button>}
+    </div>
   );
 }
 

@@ -35,7 +35,7 @@ function Erasing({ what, onClose, onErased }: { readonly what: ToErase; readonly
   const run = () =>
     erase.mutate(what.message === undefined ? { conversation: what.conversation } : { conversation: what.conversation, message: what.message.id }, {
       onSuccess: () => {
-        verify.mutate();
+        verify.mutate(null);
         onErased?.(what);
       },
     });

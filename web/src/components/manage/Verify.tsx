@@ -13,7 +13,7 @@ export function Verify() {
   return (
     <div className="stack">
       <p className="soft">{t.verifyText}</p>
-      <p><button className="primary" disabled={verify.isPending} onClick={() => verify.mutate()}>{verify.isPending ? t.verifying : t.verify}</button></p>
+      <p><button className="primary" disabled={verify.isPending} onClick={() => verify.mutate(null)}>{verify.isPending ? t.verifying : t.verify}</button></p>
       {verify.isError && <Trouble problem={verify.error} />}
       {report && (
         <div className="proof" role="status">

@@ -62,6 +62,12 @@ class InMemoryReplies:
         self._replies[owner, key] = (Reply(request, None, None, b"[]", b"", now + lease), begun_at)
         return None
 
+    async def renew(self, owner: str, key: str, request: bytes, *, lease_seconds: float) -> None:
+        if (place := self._being_made(owner, key, request)) is not None:
+            reply, begun_at = self._replies[place]
+            until = self._database.now() + int(lease_seconds * 1_000_000)
+            self._replies[place] = (reply._replace(running_until=until), begun_at)
+
     async def keep(self, owner: str, key: str, reply: Reply) -> None:
         if (place := self._being_made(owner, key, reply.request)) is not None:
             self._replies[place] = (reply, self._replies[place][1])

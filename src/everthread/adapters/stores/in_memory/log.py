@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from everthread.adapters.jobs.in_memory import InMemoryJobs
 from everthread.adapters.stores.in_memory.rows import ConversationRow, InMemoryDatabase
 from everthread.adapters.stores.in_memory.turns import InMemoryTurns
-from everthread.core.chain import genesis
+from everthread.core.chain import SettingsChange, genesis
 from everthread.core.clock import from_micros, to_micros
-from everthread.core.entries import Entry, Flag, Kind
+from everthread.core.entries import HIDDEN_FLAGS, Entry, Flag, Kind
 from everthread.core.errors import Conflict, Erased, Invalid
 from everthread.core.log import BranchRow, Intent
 from everthread.core.nouns import ConversationInfo, Ref
@@ -56,6 +56,7 @@ class InMemoryConversations:
         )
         row = self._database.rows[ref] = ConversationRow(len(self._database.rows) + 1, info)
         row.branches[0] = BranchRow(0, None, 0, 0, 0, to_micros(now))
+        row.note_change(to_micros(now))
         return handed_out(info)
 
     async def get(self, ref: Ref) -> ConversationInfo:
@@ -89,8 +90,14 @@ class InMemoryConversations:
         if unknown:
             raise Invalid("cannot be set", field=unknown.pop())
         values = {key: json.loads(value) if key == "metadata" else value for key, value in changes.items()}
-        row.info = replace(row.info, **values, updated_at=self._database.clock()) if values else row.info
+        if values:
+            now = self._database.clock()
+            row.info = replace(row.info, **values, updated_at=now)
+            row.note_change(to_micros(now))
         return handed_out(row.info)
+
+    async def changes(self, ref: Ref, *, after: int, limit: int) -> Sequence[SettingsChange]:
+        return self._database.row_or_tombstone(ref).changes[after : after + limit]
 
 
 class InMemoryLog:
@@ -119,7 +126,7 @@ class InMemoryLog:
     async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:
         row = self._database.row(ref)
         named = row.by_seq([query.branch]) if isinstance(query.branch, int) else []
-        hidden = Flag.ERASED if query.include_deleted else Flag.ERASED | Flag.DELETED
+        hidden = Flag.ERASED if query.include_deleted else HIDDEN_FLAGS
         places = [
             entry
             for stretch in path_segments(row.branches, row.head, query.branch, named)
@@ -140,6 +147,9 @@ class InMemoryLog:
 
     async def framework_entries(self, ref: Ref) -> Sequence[Entry]:
         return [entry for entry in self._database.row(ref).entries if entry.is_frameworks]
+
+    async def origins(self, ref: Ref) -> Sequence[tuple[int, str]]:
+        return sorted({(one.origin, one.role) for one in self._database.row(ref).entries if one.kind != Kind.MARK})
 
     async def branches(self, ref: Ref) -> tuple[Sequence[BranchRow], int]:
         row = self._database.row(ref)

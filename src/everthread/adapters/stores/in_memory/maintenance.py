@@ -26,7 +26,7 @@ from everthread.adapters.stores.layout import (
 )
 from everthread.adapters.vectors.in_memory import InMemoryVectors
 from everthread.context.quotes import summary_block
-from everthread.core.chain import commitment_of
+from everthread.core.chain import SettingsChange, commitment_of
 from everthread.core.clock import to_micros
 from everthread.core.entries import Entry, Flag
 from everthread.core.errors import NotFound, StoreError
@@ -64,6 +64,9 @@ class InMemoryMaintenance:
     async def heads(self) -> Sequence[ConversationInfo]:
         return [handed_out(row.info) for row in self._database.rows.values()]
 
+    async def newest_changes(self) -> Mapping[Ref, SettingsChange]:
+        return {ref: row.changes[-1] for ref, row in self._database.rows.items() if row.changes}
+
     async def erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
         summary_block.cache_clear()
         if conversation is None and message is not None:
@@ -81,6 +84,7 @@ class InMemoryMaintenance:
             said = texts_of(_to_erase(row, message)) if message is not None else []
             if message is not None and title_quotes(row.info.title, _to_erase(row, message)):
                 row.info = replace(row.info, title=None)
+                row.note_change(to_micros(now))
                 reached["titles"] += 1
             self._turns.forget(Ref(owner, row.info.id), message, said, reached)
             seqs = None if message is None else [entry.seq for entry in _to_erase(row, message)]
@@ -172,5 +176,6 @@ def _blank(row: ConversationRow, message: str | None, now: datetime, reached: Co
         reached["uses"] += len(row.uses)
         row.uses.clear()
         row.is_erased = True
+        row.blank_changes()
         row.info = replace(row.info, title=None, metadata={}, updated_at=now)
         reached["conversations"] += 1

@@ -11,6 +11,7 @@ from typing import Any
 
 from everthread.adapters.stores.layout import is_indexed, revisions_of, uses_in, words_of
 from everthread.compaction.summary_chain import summary_chain
+from everthread.core.chain import SettingsChange, next_change
 from everthread.core.checkpoints import (
     CheckpointChanges,
     CheckpointNeeds,
@@ -177,6 +178,7 @@ class ConversationRow:
     is_erased: bool = False
     active: int = 0
     compaction_check_at: int = 0
+    changes: list[SettingsChange] = field(default_factory=list)
     branches: dict[int, BranchRow] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     words: dict[int, frozenset[str]] = field(default_factory=dict)
@@ -268,6 +270,16 @@ class ConversationRow:
                 chain=decision.chain or self.info.chain,
                 updated_at=from_micros(now),
             )
+
+    def note_change(self, now: int) -> None:
+        """Commit to what the row says now."""
+        before = self.changes[-1] if self.changes else None
+        self.blank_changes()
+        self.changes.append(next_change(before, self.info, now))
+
+    def blank_changes(self) -> None:
+        """Destroy the salts of what it said before."""
+        self.changes = [change._replace(salt=None) for change in self.changes]
 
     def _invalidate(self, seq: int, at: datetime) -> None:
         for id, compaction in self.compactions.items():

@@ -10,6 +10,7 @@ from datetime import datetime
 from everthread.adapters.stores.change_signals import ChangeSignals
 from everthread.adapters.stores.in_memory.rows import InMemoryDatabase
 from everthread.adapters.stores.turn_rows import without
+from everthread.core.clock import system_clock
 from everthread.core.errors import NotFound
 from everthread.core.log import Decision
 from everthread.core.nouns import Ref
@@ -64,6 +65,9 @@ class InMemoryTurns:
             and (query.before is None or turn.number < query.before)
         ]
         return found[: query.limit]
+
+    async def now(self) -> datetime:
+        return system_clock()
 
     async def unfinished(self) -> Sequence[tuple[Ref, Turn]]:
         return [(ref, turn) for (ref, _), turn in self._turns.items() if not turn.state.is_final]

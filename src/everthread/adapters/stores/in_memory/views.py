@@ -49,6 +49,9 @@ class InMemoryViews:
                 if place.is_place and place.flags & Flag.PINNED and not place.flags & HIDDEN_FLAGS
             ][-MOST_PINNED:],
             policies=(self._policy, row.policy),
+            quarantined=[
+                (place.branch, place.seq) for place in row.entries if place.is_place and place.flags & Flag.QUARANTINED
+            ][-MOST_PINNED:],
         )
 
     async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:
@@ -79,6 +82,9 @@ class InMemoryViews:
     async def prompts(self, ref: Ref, digests: Sequence[str]) -> Mapping[str, bytes]:
         kept = self._database.row(ref).prompts
         return {digest: kept[digest] for digest in digests if digest in kept}
+
+    async def manifest_ids(self, ref: Ref, *, after: str, limit: int) -> Sequence[str]:
+        return sorted(id for id in self._database.row(ref).manifests if id > after)[:limit]
 
     async def manifest(self, ref: Ref, id: str) -> bytes:
         try:

@@ -9,7 +9,7 @@ from typing import Any
 from everthread.adapters.stores.layout import info_from_row
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase
-from everthread.core.chain import genesis
+from everthread.core.chain import SettingsChange, genesis, next_change
 from everthread.core.clock import to_micros
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound
 from everthread.core.failpoints import reach
@@ -64,9 +64,13 @@ class PostgresConversations:
                     raise Invalid("cannot be set", field=column)
                 stored = to_micros(value) if isinstance(value, datetime) else value
                 await connection.execute(sql.UPDATE_CONVERSATION[column], stored, now, *ref)
-            return await _get(connection, ref)
+            return await note_change(connection, ref, now) if changes else await _get(connection, ref)
 
         return await self._database.pool.write(work)
+
+    async def changes(self, ref: Ref, *, after: int, limit: int) -> Sequence[SettingsChange]:
+        rows = await self._database.pool.read(lambda c: c.fetch(sql.CHANGES, *ref, after, limit))
+        return [SettingsChange._make(row) for row in rows]
 
 
 async def _create(connection: Connection, new: NewConversation, now: int) -> ConversationInfo:
@@ -82,8 +86,9 @@ async def _create(connection: Connection, new: NewConversation, now: int) -> Con
     values = (new.owner, new.id, parent, new.title, new.metadata, int(off_record), at, chain)
     if await connection.fetchval(sql.CREATE_CONVERSATION, *values) is None:
         await _refuse_known(connection, new)
+    info = await note_change(connection, Ref(new.owner, new.id), at)
     reach("create.written")
-    return await _get(connection, Ref(new.owner, new.id))
+    return info
 
 
 async def _refuse_known(connection: Connection, new: NewConversation) -> None:
@@ -99,6 +104,20 @@ async def numbered_conversations(
 ) -> Sequence[tuple[int, ConversationInfo]]:
     """Conversations with their numbers."""
     return [(row[0], info_from_row(row)) for row in await connection.fetch(statement, *values)]
+
+
+async def note_change(connection: Connection, ref: Ref, now: int) -> ConversationInfo:
+    """Commit to what the conversation's row says now, and give it. The caller has written to that row, so that no other
+    change comes between."""
+    row = await connection.fetchrow(sql.GET_CONVERSATION, *ref)
+    if row is None:
+        raise NotFound(f"no conversation {ref.id!r}")
+    info, number = info_from_row(row), row[0]
+    newest = await connection.fetchrow(sql.NEWEST_CHANGE, ref.owner, number)
+    await connection.execute(sql.BLANK_CHANGES, ref.owner, [number])
+    change = next_change(None if newest is None else SettingsChange._make(newest), info, now)
+    await connection.execute(sql.INSERT_CHANGE, ref.owner, number, *change)
+    return info
 
 
 async def _get(connection: Connection, ref: Ref) -> ConversationInfo:

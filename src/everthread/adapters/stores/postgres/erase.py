@@ -27,6 +27,7 @@ from everthread.adapters.stores.layout import (
 from everthread.adapters.stores.postgres import access, compactions, log, notes, turns
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.blobs import filled
+from everthread.adapters.stores.postgres.conversations import note_change
 from everthread.adapters.stores.postgres.pool import Connection
 from everthread.adapters.vectors import postgres_statements as vectors
 from everthread.core.blobs import Blobs
@@ -34,7 +35,7 @@ from everthread.core.entries import Entry
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
 from everthread.core.log import IdempotencyRecord
-from everthread.core.nouns import EraseReport
+from everthread.core.nouns import EraseReport, Ref
 
 BEYOND_REACH = (
     *CANNOT_REACH,
@@ -122,9 +123,10 @@ async def _blank_all(
         reached["answers"] = await _blank_answers(connection, owner, numbers, message)
         await turns.forget_message(connection, owner, numbers, message, texts_of(targets), reached)
         reached["titles"] = 0
-        for number, title in await connection.fetch(sql.TITLES, owner, numbers):
+        for number, id, title in await connection.fetch(sql.TITLES, owner, numbers):
             if title_quotes(title, targets):
                 reached["titles"] += _count(await connection.execute(sql.BLANK_TITLE, owner, number))
+                await note_change(connection, Ref(owner, id), now)
     else:
         reached["answers"] = _count(await connection.execute(sql.DELETE_ANSWERS, owner, numbers))
         reached["compactions"] = _count(await connection.execute(sql.DELETE_COMPACTIONS, owner, numbers))
@@ -137,6 +139,7 @@ async def _blank_all(
         reached["jobs"] = _count(await connection.execute(jobs.FORGET, numbers))
         reached["uses"] = _count(await connection.execute(notes.FORGET_USES, owner, numbers))
         reached["conversations"] = _count(await connection.execute(sql.BLANK_CONVERSATIONS, owner, numbers, now))
+        await connection.execute(sql.BLANK_CHANGES, owner, numbers)
     return reached
 
 

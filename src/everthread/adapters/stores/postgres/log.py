@@ -29,7 +29,7 @@ from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabas
 from everthread.adapters.stores.postgres.statements import ConversationKey
 from everthread.adapters.stores.postgres.turn_statements import NOTIFY
 from everthread.core.blobs import Blobs
-from everthread.core.entries import SEQ_MASK, Entry, Flag, Kind, Revision
+from everthread.core.entries import HIDDEN_FLAGS, SEQ_MASK, Entry, Flag, Kind, Revision
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
 from everthread.core.imports import ImportLine
@@ -85,6 +85,13 @@ class PostgresLog:
 
     async def framework_entries(self, ref: Ref) -> Sequence[Entry]:
         return await filled(await self._database.pool.read(lambda c: framework_entries(c, ref)), self._database.blobs)
+
+    async def origins(self, ref: Ref) -> Sequence[tuple[int, str]]:
+        async def work(connection: Connection) -> Sequence[tuple[int, str]]:
+            key, _, _ = await living_head(connection, ref)
+            return [(row[0], row[1]) for row in await connection.fetch(sql.ORIGINS, *key)]
+
+        return await self._database.pool.read(work)
 
     async def branches(self, ref: Ref) -> tuple[Sequence[BranchRow], int]:
         async def work(connection: Connection) -> tuple[Sequence[BranchRow], int]:
@@ -230,7 +237,7 @@ def _new_head(before: LogHead, decision: Decision[Any], active: BranchRow) -> tu
 
 def _row(entry: Entry) -> tuple[Any, ...]:
     """An entry as the values of `INSERT_COLUMNS`."""
-    return (*entry[:14], row_payload(entry), entry.flags)
+    return (*entry[:14], row_payload(entry), entry.flags, entry.origin, entry.chain_version)
 
 
 async def _write_entries(
@@ -241,7 +248,7 @@ async def _write_entries(
         await connection.execute(
             sql.INSERT_ENTRIES,
             *key,
-            *_columns([_row(entry) for entry in batch], 16),
+            *_columns([_row(entry) for entry in batch], 18),
             [entry.seq for entry in indexed],
             await _words(indexed, before.owner),
         )
@@ -317,7 +324,7 @@ async def _places(
 ) -> list[Entry]:
     if stretch.after >= stretch.last:
         return []
-    hidden = Flag.ERASED if query.include_deleted else Flag.ERASED | Flag.DELETED
+    hidden = Flag.ERASED if query.include_deleted else HIDDEN_FLAGS
     rows = await connection.fetch(
         sql.PATH_NEWEST_FIRST if query.newest_first else sql.PATH,
         *key,
@@ -342,6 +349,12 @@ async def pinned(connection: Connection, key: ConversationKey) -> list[tuple[Ent
     """(place, newest revision) of the newest pinned messages, on whichever branch."""
     rows = await connection.fetch(sql.PINNED, *key, MOST_PINNED)
     return await _with_newest(connection, key, _entries(rows[::-1]))
+
+
+async def quarantined(connection: Connection, key: ConversationKey) -> list[tuple[int, int]]:
+    """(branch, seq) of the newest quarantined messages, in order."""
+    rows = await connection.fetch(sql.QUARANTINED, *key, MOST_PINNED)
+    return [(row[0], row[1]) for row in rows[::-1]]
 
 
 async def scan(connection: Connection, ref: Ref, after: int, limit: int) -> list[Entry]:

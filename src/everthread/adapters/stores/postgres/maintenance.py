@@ -12,6 +12,7 @@ from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.conversations import numbered_conversations
 from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase
 from everthread.context.quotes import summary_block
+from everthread.core.chain import SettingsChange
 from everthread.core.clock import from_micros, to_micros
 from everthread.core.errors import NotFound, StoreError
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
@@ -48,6 +49,10 @@ class PostgresMaintenance:
     async def heads(self) -> Sequence[ConversationInfo]:
         found = await self._database.pool.read(lambda c: numbered_conversations(c, sql.ALL_CONVERSATIONS))
         return [info for _, info in found]
+
+    async def newest_changes(self) -> Mapping[Ref, SettingsChange]:
+        rows = await self._database.pool.read(lambda c: c.fetch(sql.NEWEST_CHANGES))
+        return {Ref(*row[:2]): SettingsChange._make(row[2:]) for row in rows}
 
     async def erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
         report = await self._blank(owner, conversation, message)

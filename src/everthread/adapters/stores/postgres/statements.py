@@ -86,6 +86,33 @@ UPDATE conversations SET {column} = $1, updated_at = $2 WHERE owner = $3 AND id 
 }
 """Set one column; these are all that can be set."""
 
+_CHANGE = "number, changed_at, salt, commitment, chain"
+
+CHANGES = f"""
+SELECT {_CHANGE} FROM conversation_changes
+WHERE owner = $1 AND conversation = (SELECT number FROM conversations WHERE owner = $1 AND id = $2) AND number > $3
+ORDER BY number LIMIT $4"""
+"""The chain over a conversation's settings, a page of it."""
+
+NEWEST_CHANGE = f"""
+SELECT {_CHANGE} FROM conversation_changes WHERE owner = $1 AND conversation = $2 ORDER BY number DESC LIMIT 1"""
+"""Where that chain ends."""
+
+NEWEST_CHANGES = """
+SELECT DISTINCT ON (s.conversation) c.owner, c.id, s.number, s.changed_at, s.salt, s.commitment, s.chain
+FROM conversation_changes s JOIN conversations c ON c.owner = s.owner AND c.number = s.conversation
+ORDER BY s.conversation, s.number DESC"""
+"""Where each of them ends."""
+
+INSERT_CHANGE = f"""
+INSERT INTO conversation_changes (owner, conversation, {_CHANGE}) VALUES ($1, $2, $3, $4, $5, $6, $7)"""
+"""Commit to what a conversation's row says now."""
+
+BLANK_CHANGES = """
+UPDATE conversation_changes SET salt = NULL
+WHERE owner = $1 AND conversation = ANY($2::bigint[]) AND salt IS NOT NULL"""
+"""Destroy the salts of what it said before."""
+
 # -- the log ---------------------------------------------------------------------------------------------------
 # What belongs to a conversation is found by its owner ($1) and its number ($2).
 
@@ -94,7 +121,7 @@ e.seq, e.id, e.kind, e.role, e.revises, e.how, e.revision, e.parent_seq, e.branc
 e.tokens, e.salt, e.chain, coalesce(e.raw, (
     SELECT CASE WHEN p.blob IS NULL THEN p.body ELSE '\\x00'::bytea || convert_to(p.blob, 'UTF8') END
     FROM payloads p WHERE p.owner = e.owner AND p.conversation = e.conversation AND p.seq = e.seq)),
-e.commitment, e.newest_seq, e.flags, e.updated_at"""
+e.commitment, e.newest_seq, e.flags, e.updated_at, e.origin, e.chain_version"""
 """The columns of an `Entry`, in its order; a payload that is in a blob comes as its reference (core/blobs.py)."""
 
 LOG_HEAD = """
@@ -111,6 +138,9 @@ LOCK_HEAD = f"{LOG_HEAD} FOR UPDATE"
 Both rows are locked, because only of a locked row PostgreSQL reads what the writer before us has just
 committed. When that writer switched the active branch, the two no longer join and no row comes back; the
 conversation is locked all the same, and asking again finds it."""
+
+ORIGINS = f"SELECT DISTINCT origin, role FROM entries WHERE owner = $1 AND conversation = $2 AND kind <> {Kind.MARK:d}"
+"""Which doors a log was written through."""
 
 BRANCHES = """
 SELECT b.number, b.parent, b.fork_seq, CASE WHEN b.number = c.active_branch THEN c.leaf_seq ELSE b.leaf_seq END,
@@ -158,12 +188,13 @@ INSERT_ENTRIES = f"""
 WITH found_by AS (
     INSERT INTO words (owner, conversation, seq, tokens)
     SELECT $1, $2, seq, array_to_tsvector(string_to_array(tokens, ' '))
-    FROM unnest($19::bigint[], $20::text[]) AS new (seq, tokens)
+    FROM unnest($21::bigint[], $22::text[]) AS new (seq, tokens)
 )
 INSERT INTO entries (owner, conversation, {INSERT_COLUMNS.replace("key", "seq")})
 SELECT $1, $2, * FROM unnest($3::bigint[], $4::text[], $5::smallint[], $6::text[], $7::bigint[], $8::smallint[],
     $9::integer[], $10::bigint[], $11::integer[], $12::integer[], $13::bigint[], $14::integer[], $15::bytea[],
-    $16::bytea[], $17::bytea[], $18::smallint[])"""
+    $16::bytea[], $17::bytea[], $18::smallint[],
+    $19::smallint[], $20::smallint[])"""
 """Write entries, and put their tokens into the index; nothing ever changes these columns but an erase."""
 
 INSERT_PAYLOAD = """
@@ -281,11 +312,21 @@ UPDATE compactions SET invalid_at = $4 WHERE owner = $1 AND conversation = $2 AN
 DEPTH = "SELECT depth FROM entries WHERE owner = $1 AND conversation = $2 AND seq = $3"
 """How many messages a path has up to one."""
 
+_MARKED = Flag.PINNED | Flag.QUARANTINED
+"""What `entries_marked` is over; the planner uses it only where the same words are asked for."""
+
 PINNED = f"""
-{_ENTRIES} AND e.flags & {Flag.PINNED:d} <> 0 AND e.flags & {HIDDEN_FLAGS:d} = 0
+{_ENTRIES} AND e.flags & {_MARKED:d} <> 0 AND e.flags & {Flag.PINNED:d} <> 0 AND e.flags & {HIDDEN_FLAGS:d} = 0
   AND (e.how IS NULL OR e.how = {Revision.EDIT:d})
 ORDER BY e.seq DESC LIMIT $3"""
 """The places of pinned messages that are neither deleted nor erased, the newest first."""
+
+QUARANTINED = f"""
+SELECT e.branch, e.seq FROM entries e WHERE e.owner = $1 AND e.conversation = $2
+  AND e.flags & {_MARKED:d} <> 0 AND e.flags & {Flag.QUARANTINED:d} <> 0
+  AND (e.how IS NULL OR e.how = {Revision.EDIT:d})
+ORDER BY e.seq DESC LIMIT $3"""
+"""The places of quarantined messages, the newest first."""
 
 POLICIES = """
 SELECT conversation, policy FROM policies
@@ -315,6 +356,11 @@ KEEP_MANIFEST = """
 INSERT INTO manifests (owner, conversation, id, manifest, created_at) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (owner, conversation, id) DO UPDATE SET manifest = excluded.manifest"""
 """Remember what a model was shown."""
+
+MANIFEST_IDS = """
+SELECT id FROM manifests WHERE owner = $1 AND conversation = $2 AND id COLLATE "C" > $3
+ORDER BY id COLLATE "C" LIMIT $4"""
+"""A page of the manifests of a conversation."""
 
 MANIFEST = "SELECT manifest FROM manifests WHERE owner = $1 AND conversation = $2 AND id = $3"
 """What a model was shown."""
@@ -589,6 +635,10 @@ REPLY = f"SELECT {REPLY_COLUMNS} FROM replies WHERE owner = $1 AND idempotency_k
 TAKE_REPLY = "UPDATE replies SET running_until = $1 WHERE owner = $2 AND idempotency_key = $3"
 """Go on with an answer whose maker died."""
 
+RENEW_REPLY = """
+UPDATE replies SET running_until = $1
+WHERE owner = $2 AND idempotency_key = $3 AND request = $4 AND status IS NULL"""
+
 KEEP_REPLY = """
 UPDATE replies SET conversation = $1, status = $2, headers = $3, body = $4
 WHERE owner = $5 AND idempotency_key = $6 AND request = $7 AND status IS NULL"""
@@ -800,7 +850,7 @@ UPDATE answers SET body = $4, receipts = $5 WHERE owner = $1 AND conversation = 
 DELETE_ANSWERS = "DELETE FROM answers WHERE owner = $1 AND conversation = ANY($2::bigint[])"
 """Forget the answers of conversations: the hash of a short body could be guessed."""
 
-TITLES = "SELECT number, title FROM conversations WHERE owner = $1 AND number = ANY($2::bigint[])"
+TITLES = "SELECT number, id, title FROM conversations WHERE owner = $1 AND number = ANY($2::bigint[])"
 """The titles of conversations."""
 
 BLANK_TITLE = "UPDATE conversations SET title = NULL WHERE owner = $1 AND number = $2"
@@ -839,9 +889,9 @@ SELECT pg_snapshot_xmin(pg_current_snapshot()) < $1::text::xid8 OR EXISTS (
 holds it up from whichever database, since every snapshot, that of the rewrite too, reaches back to it."""
 
 REWRITTEN_TABLES = (
-    "conversations", "entries", "payloads", "answers", "compactions", "manifests", "prompts", "message_facts",
-    "agent_checkpoints", "agent_writes", "blobs", "turns", "run_events", "replies", "words", "vectors", "notes", "uses",
-    "items", "api_keys", "import_sources", "import_lines", "everthread_jobs.procrastinate_jobs",
+    "conversations", "conversation_changes", "entries", "payloads", "answers", "compactions", "manifests", "prompts",
+    "message_facts", "agent_checkpoints", "agent_writes", "blobs", "turns", "run_events", "replies", "words", "vectors",
+    "notes", "uses", "items", "api_keys", "import_sources", "import_lines", "everthread_jobs.procrastinate_jobs",
 )  # fmt: skip
 """The tables an erase takes text from."""
 

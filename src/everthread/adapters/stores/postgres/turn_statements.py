@@ -30,6 +30,9 @@ WHERE c.owner = $1 AND ($2::text IS NULL OR c.id = $2) AND c.erased_at IS NULL A
 ORDER BY t.number DESC LIMIT $5"""
 """Turns of an owner or of a conversation, newest first."""
 
+NOW = "SELECT clock_timestamp()"
+"""The time by the server's clock."""
+
 UNFINISHED = f"""
 SELECT c.owner, {TURN_COLUMNS} FROM turns t JOIN conversations c ON c.owner = t.owner AND c.number = t.conversation
 WHERE {_UNFINISHED} AND c.erased_at IS NULL ORDER BY t.number"""

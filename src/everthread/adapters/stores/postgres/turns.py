@@ -38,6 +38,10 @@ class PostgresTurns:
 
         return await self._database.pool.read(work)
 
+    async def now(self) -> datetime:
+        moment: datetime = await self._database.pool.read(lambda c: c.fetchval(sql.NOW))
+        return moment
+
     async def unfinished(self) -> Sequence[tuple[Ref, Turn]]:
         async def work(connection: Connection) -> Sequence[tuple[Ref, Turn]]:
             found = [(row[0], turn_from_row(tuple(row)[1:])) for row in await connection.fetch(sql.UNFINISHED)]

@@ -90,6 +90,13 @@ class PostgresViews:
 
         return await self._database.pool.read(work)
 
+    async def manifest_ids(self, ref: Ref, *, after: str, limit: int) -> Sequence[str]:
+        async def work(connection: Connection) -> Sequence[str]:
+            rows = await connection.fetch(sql.MANIFEST_IDS, *await _key(connection, ref), after, limit)
+            return [row[0] for row in rows]
+
+        return await self._database.pool.read(work)
+
     async def manifest(self, ref: Ref, id: str) -> bytes:
         async def work(connection: Connection) -> bytes:
             found: bytes | None = await connection.fetchval(sql.MANIFEST, *await _key(connection, ref), id)
@@ -133,6 +140,7 @@ async def read_inputs(connection: Connection, ref: Ref, branch: BranchName) -> V
         covered_depth=await connection.fetchval(sql.DEPTH, *key, covered) if covered else 0,
         was_undone=await compactions.was_undone(connection, key, found, covered),
         pinned=await log.pinned(connection, key),
+        quarantined=await log.quarantined(connection, key),
         policies=(policies.get(_SERVER.number), policies.get(key.number)),
     )
 

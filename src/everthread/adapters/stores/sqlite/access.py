@@ -65,6 +65,10 @@ class SqliteReplies:
 
         return await self._database.engine.write(work)
 
+    async def renew(self, owner: str, key: str, request: bytes, *, lease_seconds: float) -> None:
+        until = self._database.now() + int(lease_seconds * 1_000_000)
+        await self._database.engine.write(lambda c: c.execute(sql.RENEW_REPLY, (until, owner, key, request)))
+
     async def keep(self, owner: str, key: str, reply: Reply) -> None:
         values = (reply.conversation, reply.status, reply.headers, reply.body, owner, key, reply.request)
         await self._database.engine.write(lambda c: c.execute(sql.KEEP_REPLY, values))

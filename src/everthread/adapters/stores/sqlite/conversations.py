@@ -10,7 +10,7 @@ from typing import Any
 from everthread.adapters.stores.layout import info_from_row
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.engine import SqliteDatabase
-from everthread.core.chain import genesis
+from everthread.core.chain import SettingsChange, genesis, next_change
 from everthread.core.clock import to_micros
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreDamaged
 from everthread.core.failpoints import reach
@@ -70,9 +70,13 @@ class SqliteConversations:
                     raise Invalid("cannot be set", field=column)
                 stored = to_micros(value) if isinstance(value, datetime) else value
                 connection.execute(sql.UPDATE_CONVERSATION.format(column=column), (stored, now, *ref))
-            return _get(connection, ref)
+            return note_change(connection, ref, now) if changes else _get(connection, ref)
 
         return await self._database.engine.write(work)
+
+    async def changes(self, ref: Ref, *, after: int, limit: int) -> Sequence[SettingsChange]:
+        rows = await self._database.engine.read(lambda c: c.execute(sql.CHANGES, (*ref, after, limit)).fetchall())
+        return [SettingsChange._make(row) for row in rows]
 
 
 def _create(connection: sqlite3.Connection, new: NewConversation, now: int) -> ConversationInfo:
@@ -94,8 +98,22 @@ def _create(connection: sqlite3.Connection, new: NewConversation, now: int) -> C
         (new.owner, new.id, parent, new.title, new.metadata, int(off_record), at, at, chain),
     ).lastrowid
     connection.execute(sql.INSERT_BRANCH, (number, 0, None, 0, 0, 0, at))
+    info = note_change(connection, Ref(new.owner, new.id), at)
     reach("create.written")
-    return _get(connection, Ref(new.owner, new.id))
+    return info
+
+
+def note_change(connection: sqlite3.Connection, ref: Ref, now: int) -> ConversationInfo:
+    """Commit to what the conversation's row says now, and give it."""
+    row = connection.execute(sql.GET_CONVERSATION, ref).fetchone()
+    if row is None:
+        raise NotFound(f"no conversation {ref.id!r}")
+    (info,) = conversation_infos([row])
+    newest = connection.execute(sql.NEWEST_CHANGE, (row[0],)).fetchone()
+    connection.execute(sql.BLANK_CHANGES, (row[0],))
+    change = next_change(None if newest is None else SettingsChange._make(newest), info, now)
+    connection.execute(sql.INSERT_CHANGE, (row[0], *change))
+    return info
 
 
 def _get(connection: sqlite3.Connection, ref: Ref) -> ConversationInfo:

@@ -116,7 +116,7 @@ class Engine:
         """Both touched only under the write lock."""
         self.signals = ChangeSignals()
         self.unindexed_count = 0
-        """Entries written here since the last batch was indexed; touched only under the write lock."""
+        """Entries written here since the last batch was indexed, long ones as several; only under the write lock."""
         self.waits = Timings()
         """How long writes waited for the writer."""
         prepare(path)

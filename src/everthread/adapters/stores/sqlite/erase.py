@@ -25,6 +25,7 @@ from everthread.adapters.stores.layout import (
 from everthread.adapters.stores.sqlite import access, compactions, log, notes, turns
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.blobs import doom
+from everthread.adapters.stores.sqlite.conversations import note_change
 from everthread.adapters.stores.sqlite.indexing import is_in_index
 from everthread.adapters.vectors import sqlite as vectors
 from everthread.core.chain import commitment_of
@@ -32,7 +33,7 @@ from everthread.core.entries import SEQ_MASK, Entry, entry_key
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
 from everthread.core.log import IdempotencyRecord
-from everthread.core.nouns import EraseReport
+from everthread.core.nouns import EraseReport, Ref
 
 HELD_PAGES = "pages that another process is still reading (the next opening of the database removes them)"
 NOT_REWRITTEN = "free pages of the file, which could not be rewritten (the next opening of the database tries again)"
@@ -67,9 +68,11 @@ def blank(
             turns.forget_message(connection, number, message, texts_of(targets), reached)
             if title_quotes(connection.execute(sql.TITLE, (number,)).fetchone()[0], targets):
                 reached["titles"] += connection.execute(sql.BLANK_TITLE, (number,)).rowcount
+                note_change(connection, Ref(owner, ids[number]), now)
         else:
             reached["answers"] += connection.execute(sql.DELETE_ANSWERS, (number,)).rowcount
             connection.execute(sql.BLANK_CONVERSATION, (now, now, number))
+            connection.execute(sql.BLANK_CHANGES, (number,))
             reached["compactions"] += connection.execute(sql.DELETE_COMPACTIONS, (number,)).rowcount
             reached["prompts"] += _release_prompts(connection, owner, number)
             reached["message_facts"] += connection.execute(sql.DELETE_FACTS_OF, (number,)).rowcount

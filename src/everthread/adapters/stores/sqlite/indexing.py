@@ -3,8 +3,8 @@
 FTS5 writes a segment at each commit: five messages cost 280 µs that way, and 40 µs when some hundred are
 indexed together. So an append only notes up to where its log is indexed (in its own transaction, so nothing is
 forgotten), the writer indexes a batch when one has gathered, and a search first has the rest indexed; a recall in one
-conversation looks through the few that wait there instead. Tokens, and the tools that messages call, are counted in
-the same batch.
+conversation looks through the few that wait there instead. The tools that messages call are counted in the same
+batch, and the tokens that a reader has counted are noted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 from everthread.adapters.stores.layout import may_call, sound_payload, text_of, uses_of
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.unindexed import Known, UnindexedTexts, known_tokens
-from everthread.context.tokens import count_tokens
 from everthread.core.entries import SEQ_MASK, UNCOUNTED, Flag, Kind, entry_key
 from everthread.core.errors import StoreDamaged
 from everthread.core.failpoints import reach
@@ -29,7 +28,9 @@ _ERASED = int(Flag.ERASED)
 """A number, because a flag makes an object of every answer."""
 _MESSAGE = int(Kind.MESSAGE)
 BATCH = 400
-"""How many entries are indexed in one transaction: some 12 ms, for which other writers wait."""
+"""How many entries are indexed in one transaction: some 12 ms, for which other writers wait. A long one counts as
+several (`index_weight`)."""
+_WEIGHED_BYTES = 1_250
 MOST_UNINDEXED = 4_000
 """While callers wait the index may fall this far behind: a search then has 0.2 s of work to do first."""
 
@@ -41,6 +42,11 @@ ON CONFLICT (conversation, kind, name) DO UPDATE SET uses = uses + excluded.uses
 
 FEW = 40
 """So many entries are looked through as they are: to read them takes less than to index and commit them."""
+
+
+def index_weight(length: int) -> int:
+    """For how many short entries one of this length counts, in bytes or characters."""
+    return 1 + length // _WEIGHED_BYTES
 
 
 def is_behind(connection: sqlite3.Connection) -> bool:
@@ -78,51 +84,62 @@ class _Found(NamedTuple):
 
     said: list[tuple[int, str]]
     """By the keys of messages."""
-    uncounted: list[tuple[bytes, str, int]]
-    """Places in the chain, texts and keys of entries whose tokens are not counted."""
+    counted: list[tuple[int, int]]
+    """The tokens of entries that a reader has counted meanwhile, and their keys."""
     calling: list[bytes]
     """Payloads that may call tools."""
+    last: int
+    """The key of the last entry that was looked at …"""
+    weight: int
+    """… and for how many short ones they all count."""
 
 
 def _index_log(connection: sqlite3.Connection, behind: _Behind, limit: int, texts: UnindexedTexts) -> int:
     number = behind.number
     span = (entry_key(number, behind.after), entry_key(number, behind.last), limit)
     rows = connection.execute(sql.TO_INDEX, span).fetchall()
-    found = _found(connection, rows, entry_key(number, behind.counted), texts)
+    found = _found(connection, rows, entry_key(number, behind.counted), limit, texts)
     scope = (owner_scope(behind.owner),)
     connection.executemany(sql.INSERT_WORDS, [(key, index_text(text, scope)) for key, text in found.said])
-    counts = [(_tokens(chain, text), key) for chain, text, key in found.uncounted]
-    connection.executemany(sql.SET_TOKENS, counts)
+    connection.executemany(sql.SET_TOKENS, found.counted)
     if used := uses_of(map(sound_payload, found.calling)):
         last_at = max(row[-1] for row in rows)
         connection.executemany(COUNT_USE, [(number, *use, count, last_at) for use, count in used.items()])
-    if len(rows) == limit and rows[-1][0] < span[1]:
-        connection.execute(sql.MOVE_UNINDEXED, (rows[-1][0] & SEQ_MASK, number))
+    if found.weight >= limit and found.last < span[1]:
+        connection.execute(sql.MOVE_UNINDEXED, (found.last & SEQ_MASK, number))
     else:
         connection.execute(sql.DELETE_UNINDEXED, (number,))
-    return len(rows)
+    return found.weight
 
 
 def _found(
-    connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]], used_until: int, texts: UnindexedTexts
+    connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]], used_until: int, limit: int, texts: UnindexedTexts
 ) -> _Found:
-    """Of those that are not erased; without a damaged one, of which `verify` tells, so that the others are still
-    found. One loop over plain rows: it runs for every entry."""
-    found = _Found([], [], [])
+    """Of the first rows, as many as a batch takes, those that are not erased; without a damaged one, of which `verify`
+    tells, so that the others are still found. One loop over plain rows: it runs for every entry."""
+    said: list[tuple[int, str]] = []
+    counted: list[tuple[int, int]] = []
+    callers: list[bytes] = []
+    last = weight = 0
     for key, kind, role, change_kind, flags, tokens, chain, _ in rows:
+        if weight >= limit:
+            break
+        last = key
+        weight += 1
         if flags & _ERASED:
             continue
         try:
             text, calling = texts.take(chain) or _read(connection, key, role, change_kind)
         except StoreDamaged:
             continue
+        weight += index_weight(len(text)) - 1
         if kind == _MESSAGE:
-            found.said.append((key, text))
-        if tokens == UNCOUNTED:
-            found.uncounted.append((chain, text, key))
+            said.append((key, text))
+        if tokens == UNCOUNTED and (known := known_tokens(chain)) is not None:
+            counted.append((known, key))
         if calling is not None and key > used_until:
-            found.calling.append(calling)
-    return found
+            callers.append(calling)
+    return _Found(said, counted, callers, last, weight)
 
 
 def _read(connection: sqlite3.Connection, key: int, role: str, change_kind: int | None) -> Known:
@@ -151,11 +168,6 @@ def tail(connection: sqlite3.Connection, number: int) -> Tail:
         with suppress(StoreDamaged):
             found.append((key, frozenset(index_tokens(text_of(raw)))))
     return Tail(after, found)
-
-
-def _tokens(chain: bytes, text: str) -> int:
-    known = known_tokens(chain)
-    return count_tokens(text) if known is None else known
 
 
 def is_in_index(connection: sqlite3.Connection, number: int, seq: int) -> bool:

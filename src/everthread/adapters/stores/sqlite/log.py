@@ -17,9 +17,10 @@ from everthread.adapters.stores.sqlite import checkpoints, compactions, id_index
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.engine import SqliteDatabase
 from everthread.adapters.stores.sqlite.id_index import IdIndex
+from everthread.adapters.stores.sqlite.indexing import index_weight
 from everthread.adapters.stores.sqlite.unindexed import counted
 from everthread.core.blobs import Blobs
-from everthread.core.entries import SEQ_MASK, Entry, Flag, Kind, Revision, entry_key
+from everthread.core.entries import HIDDEN_FLAGS, SEQ_MASK, Entry, Flag, Kind, Revision, entry_key
 from everthread.core.errors import NotFound, StoreDamaged
 from everthread.core.failpoints import reach
 from everthread.core.log import BranchRow, Decision, IdempotencyRecord, Intent, LogHead, Needs, Seen, Segment
@@ -47,7 +48,7 @@ class SqliteLog:
 
         def work(connection: sqlite3.Connection) -> Decision[R]:
             decision = write(connection, ref, intent, now, engine.id_index, engine.blobs)
-            engine.unindexed_count += len(decision.entries)
+            engine.unindexed_count += sum(index_weight(len(entry.raw or b"")) for entry in decision.entries)
             engine.unindexed_texts.note(decision.entries, decision.texts)
             return decision
 
@@ -97,6 +98,13 @@ class SqliteLog:
             number, _, _ = living_head(connection, ref)
             rows = connection.execute(sql.FRAMEWORK_ENTRIES, (entry_key(number, 0), entry_key(number, SEQ_MASK)))
             return [counted(_sound(row)) for row in rows]
+
+        return await self._database.engine.read(work)
+
+    async def origins(self, ref: Ref) -> Sequence[tuple[int, str]]:
+        def work(connection: sqlite3.Connection) -> Sequence[tuple[int, str]]:
+            number, _, _ = living_head(connection, ref)
+            return connection.execute(sql.ORIGINS, (entry_key(number, 0), entry_key(number, SEQ_MASK))).fetchall()
 
         return await self._database.engine.read(work)
 
@@ -257,11 +265,13 @@ def _row(number: int, entry: Entry) -> tuple[Any, ...]:
         None if raw is None else bytearray(raw),
         entry.id,
         entry.flags,
+        entry.origin,
+        entry.chain_version,
     )
 
 
 def _places(connection: sqlite3.Connection, number: int, stretch: Segment, query: PathQuery, limit: int) -> list[Entry]:
-    hidden = Flag.ERASED if query.include_deleted else Flag.ERASED | Flag.DELETED
+    hidden = Flag.ERASED if query.include_deleted else HIDDEN_FLAGS
     rows = connection.execute(
         sql.PATH_NEWEST_FIRST if query.newest_first else sql.PATH,
         (
@@ -284,6 +294,12 @@ def pinned(connection: sqlite3.Connection, number: int) -> list[tuple[Entry, Ent
     rows = connection.execute(sql.PINNED, (entry_key(number, 0), entry_key(number, SEQ_MASK), MOST_PINNED)).fetchall()
     places = [counted(Entry._make(row)) for row in reversed(rows)]
     return [(place, _newest(connection, number, place)) for place in places]
+
+
+def quarantined(connection: sqlite3.Connection, number: int) -> list[tuple[int, int]]:
+    """(branch, seq) of the newest quarantined messages, in order."""
+    span = (entry_key(number, 0), entry_key(number, SEQ_MASK))
+    return connection.execute(sql.QUARANTINED, (*span, MOST_PINNED)).fetchall()[::-1]
 
 
 def _sound(row: tuple[Any, ...]) -> Entry:

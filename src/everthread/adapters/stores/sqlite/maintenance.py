@@ -14,6 +14,7 @@ from everthread.adapters.stores.sqlite import blobs, compactions, erase, log
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.conversations import conversation_infos
 from everthread.adapters.stores.sqlite.engine import SqliteDatabase
+from everthread.core.chain import SettingsChange
 from everthread.core.clock import from_micros, to_micros
 from everthread.core.entries import entry_key
 from everthread.core.errors import Conflict, NotFound, StoreError
@@ -50,6 +51,10 @@ class SqliteMaintenance:
     async def heads(self) -> Sequence[ConversationInfo]:
         rows = await self._database.engine.read(lambda c: c.execute(sql.ALL_CONVERSATIONS).fetchall())
         return conversation_infos(rows)
+
+    async def newest_changes(self) -> Mapping[Ref, SettingsChange]:
+        rows = await self._database.engine.read(lambda c: c.execute(sql.NEWEST_CHANGES).fetchall())
+        return {Ref(*row[:2]): SettingsChange._make(row[2:]) for row in rows}
 
     async def erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
         now = self._database.now()

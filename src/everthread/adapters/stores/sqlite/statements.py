@@ -74,7 +74,7 @@ RAW = """coalesce(unpacked(e.raw, e.id), (
 ENTRY = f"""
 e.key & {SEQ_MASK}, e.id, e.kind, e.role, e.revises, e.how, e.revision, e.parent_seq, e.branch, e.depth, e.created_at,
 e.tokens, e.salt, e.chain, {RAW},
-e.commitment, e.newest_seq, e.flags, e.updated_at"""
+e.commitment, e.newest_seq, e.flags, e.updated_at, e.origin, e.chain_version"""
 """The columns of an `Entry`, in its order."""
 
 _CONVERSATION = (
@@ -120,12 +120,37 @@ UPDATE_CONVERSATION = (
 )
 """Set one column; the column's name comes from a fixed list, never from a caller."""
 
+_CHANGE = "number, changed_at, salt, commitment, chain"
+
+CHANGES = f"""
+SELECT {_CHANGE} FROM conversation_changes
+WHERE conversation = (SELECT number FROM conversations WHERE owner = ? AND id = ?) AND number > ?
+ORDER BY number LIMIT ?"""
+"""The chain over a conversation's settings, a page of it."""
+
+NEWEST_CHANGE = f"SELECT {_CHANGE} FROM conversation_changes WHERE conversation = ? ORDER BY number DESC LIMIT 1"
+"""Where that chain ends."""
+
+NEWEST_CHANGES = """
+SELECT c.owner, c.id, max(s.number), s.changed_at, s.salt, s.commitment, s.chain
+FROM conversation_changes s JOIN conversations c ON c.number = s.conversation GROUP BY s.conversation"""
+"""Where each of them ends; with `max`, SQLite takes the other columns from the same row."""
+
+INSERT_CHANGE = f"INSERT INTO conversation_changes (conversation, {_CHANGE}) VALUES (?, ?, ?, ?, ?, ?)"
+"""Commit to what a conversation's row says now."""
+
+BLANK_CHANGES = "UPDATE conversation_changes SET salt = NULL WHERE conversation = ? AND salt IS NOT NULL"
+"""Destroy the salts of what it said before."""
+
 LOG_HEAD = """
 SELECT c.number, c.owner, c.id, c.entry_count, c.chain, c.active_branch, c.erased_at IS NOT NULL, c.off_record,
     c.compaction_check_at, b.number, b.parent, b.fork_seq, c.leaf_seq, c.leaf_depth, b.created_at
 FROM conversations c JOIN branches b ON b.conversation = c.number AND b.number = c.active_branch
 WHERE c.owner = ? AND c.id = ?"""
 """The end of a log and its active branch."""
+
+ORIGINS = f"SELECT DISTINCT origin, role FROM entries WHERE key > ? AND key <= ? AND kind <> {Kind.MARK:d}"
+"""Which doors a log was written through."""
 
 BRANCHES = """
 SELECT b.number, b.parent, b.fork_seq, iif(b.number = c.active_branch, c.leaf_seq, b.leaf_seq),
@@ -196,7 +221,7 @@ INSERT_ANSWER = "INSERT INTO answers (conversation, idempotency_key, body, recei
 
 INSERT_ENTRY = f"""
 INSERT INTO entries ({INSERT_COLUMNS})
-VALUES (?, ?, ?, ?, nullif(?, -1), nullif(?, -1), ?, ?, ?, ?, ?, ?, ?, ?, packed(?, ?), ?)"""
+VALUES (?, ?, ?, ?, nullif(?, -1), nullif(?, -1), ?, ?, ?, ?, ?, ?, ?, ?, packed(?, ?), ?, ?, ?)"""
 """Write an entry, -1 for what it does not revise, and its id once more after its payload; nothing ever changes these
 columns but an erase."""
 
@@ -477,12 +502,23 @@ DELETE_COMPACTIONS = "DELETE FROM compactions WHERE conversation = ?"
 DEPTH = "SELECT depth FROM entries WHERE key = ?"
 """How many messages a path has up to one."""
 
+_MARKED = Flag.PINNED | Flag.QUARANTINED
+"""What `entries_marked` is over; SQLite uses such an index only where the same words are asked for."""
+
 PINNED = f"""
 SELECT {ENTRY} FROM entries e
-WHERE e.flags & {Flag.PINNED:d} <> 0 AND e.key > ? AND e.key <= ? AND e.flags & {HIDDEN_FLAGS:d} = 0
+WHERE e.flags & {_MARKED:d} <> 0 AND e.flags & {Flag.PINNED:d} <> 0 AND e.key > ? AND e.key <= ?
+  AND e.flags & {HIDDEN_FLAGS:d} = 0
   AND (e.how IS NULL OR e.how = {Revision.EDIT:d})
 ORDER BY e.key DESC LIMIT ?"""
 """The places of pinned messages that are neither deleted nor erased, the newest first."""
+
+QUARANTINED = f"""
+SELECT e.branch, e.key & {SEQ_MASK} FROM entries e
+WHERE e.flags & {_MARKED:d} <> 0 AND e.flags & {Flag.QUARANTINED:d} <> 0 AND e.key > ? AND e.key <= ?
+  AND (e.how IS NULL OR e.how = {Revision.EDIT:d})
+ORDER BY e.key DESC LIMIT ?"""
+"""The places of quarantined messages, the newest first."""
 
 POLICIES = "SELECT conversation, policy FROM policies WHERE conversation IN (0, ?)"
 """How the server and a conversation are compacted."""
@@ -504,6 +540,9 @@ KEEP_MANIFEST = "INSERT OR IGNORE INTO manifests (conversation, id, manifest, cr
 
 NEWEST_MANIFEST = "SELECT id, manifest FROM manifests WHERE conversation = ? ORDER BY id DESC LIMIT 1"
 """The manifest that was most likely kept last: ids begin with their time."""
+
+MANIFEST_IDS = "SELECT id FROM manifests WHERE conversation = ? AND id > ? ORDER BY id LIMIT ?"
+"""A page of the manifests of a conversation."""
 
 MANIFEST = "SELECT manifest FROM manifests WHERE conversation = ? AND id = ?"
 """What a model was shown."""
@@ -814,6 +853,10 @@ REPLY = f"SELECT {REPLY_COLUMNS} FROM replies WHERE owner = ? AND idempotency_ke
 
 TAKE_REPLY = "UPDATE replies SET running_until = ? WHERE owner = ? AND idempotency_key = ?"
 """Go on with an answer whose maker died."""
+
+RENEW_REPLY = """
+UPDATE replies SET running_until = ?
+WHERE owner = ? AND idempotency_key = ? AND request = ? AND status IS NULL"""
 
 KEEP_REPLY = """
 UPDATE replies SET conversation = ?, status = ?, headers = ?, body = ?

@@ -13,7 +13,7 @@ from everthread.adapters.stores.packed_events import pack, unpack
 from everthread.adapters.stores.sqlite import turn_statements as sql
 from everthread.adapters.stores.sqlite.engine import SqliteDatabase
 from everthread.adapters.stores.turn_rows import STATES, turn_from_row, turn_values, without
-from everthread.core.clock import to_micros
+from everthread.core.clock import system_clock, to_micros
 from everthread.core.errors import NotFound
 from everthread.core.log import Decision
 from everthread.core.nouns import Ref
@@ -44,6 +44,9 @@ class SqliteTurns:
             return [turn_from_row(row) for row in connection.execute(statement, values)]
 
         return await self._database.engine.read(work)
+
+    async def now(self) -> datetime:
+        return system_clock()
 
     async def unfinished(self) -> Sequence[tuple[Ref, Turn]]:
         def work(connection: sqlite3.Connection) -> Sequence[tuple[Ref, Turn]]:

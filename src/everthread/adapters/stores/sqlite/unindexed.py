@@ -4,9 +4,8 @@ The index is brought up to date a batch at a time (`indexing`). To read again wh
 decoded, is a quarter of that work, so the writer remembers it; what another process wrote, or this one before
 a restart, is read.
 
-Tokens are counted in the same batch: to count one message alone, between two commits, takes five times as long as some
-hundred together, because the vocabulary has left the processor's caches by then. A reader that comes first counts for
-itself, and its count is remembered until the batch.
+Tokens are counted by the first reader that wants them: a context counts those of its window, and nobody those of a
+conversation that is only archived. A count is remembered, and noted in the entry's row if the batch comes after it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from everthread.context.tokens import count_tokens
 from everthread.core.entries import UNCOUNTED, Entry
 from everthread.core.errors import StoreDamaged
 
-_MOST_CHARS = 4_000_000
+_MOST_CHARS = 8_000_000
 """So much text is remembered: several times what usually waits."""
 
 
@@ -35,7 +34,7 @@ class UnindexedTexts:
         self._chars = 0
 
     def note(self, entries: Sequence[Entry], texts: Sequence[str | None]) -> None:
-        """Remember those that the index will count: short ones, on the record."""
+        """Remember those that the index will have: on the record."""
         for entry, text in zip(entries, texts, strict=False):  # texts are all known, or none
             if text is not None and entry.tokens == UNCOUNTED:
                 self._known[entry.chain] = (
@@ -59,7 +58,7 @@ class UnindexedTexts:
 
 
 _MOST_COUNTS = 20_000
-"""Counts remembered; several times what the index may fall behind."""
+"""Counts remembered: the windows of some hundred conversations."""
 _counts: dict[bytes, int] = {}
 """By the entry's place in its chain, which no other entry has."""
 
@@ -81,5 +80,5 @@ def counted(entry: Entry) -> Entry:
 
 
 def known_tokens(chain: bytes) -> int | None:
-    """What a reader has counted; forgotten here, since it is about to stand in the entry's row."""
+    """What a reader has counted, if one has; forgotten here, since it is about to stand in the entry's row."""
     return _counts.pop(chain, None)

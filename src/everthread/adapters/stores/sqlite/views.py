@@ -86,6 +86,13 @@ class SqliteViews:
 
         return await self._database.engine.read(work)
 
+    async def manifest_ids(self, ref: Ref, *, after: str, limit: int) -> Sequence[str]:
+        def work(connection: sqlite3.Connection) -> Sequence[str]:
+            number = log.living_head(connection, ref)[0]
+            return [row[0] for row in connection.execute(sql.MANIFEST_IDS, (number, after, limit))]
+
+        return await self._database.engine.read(work)
+
     async def manifest(self, ref: Ref, id: str) -> bytes:
         def work(connection: sqlite3.Connection) -> bytes:
             found = manifests.read(connection, log.living_head(connection, ref)[0], id)
@@ -128,5 +135,6 @@ def read_inputs(connection: sqlite3.Connection, ref: Ref, branch: BranchName) ->
         covered_depth=connection.execute(sql.DEPTH, (entry_key(number, covered),)).fetchone()[0] if covered else 0,
         was_undone=compactions.was_undone(connection, number, found, covered),
         pinned=log.pinned(connection, number),
+        quarantined=log.quarantined(connection, number),
         policies=(policies.get(_SERVER), policies.get(number)),
     )

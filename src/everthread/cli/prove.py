@@ -1,0 +1,96 @@
+"""Evidence that a third party can check without us: prove."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from everthread import prove as proof
+from everthread.cli.app import app, command
+from everthread.cli.invocation import Invocation, find_conversation
+from everthread.core.chain import settings_of
+from everthread.core.clock import system_clock, to_micros
+from everthread.core.errors import Conflict, Invalid, MissingExtra
+from everthread.core.nouns import Ref
+from everthread.core.ports import Store
+from everthread.history.archive import entry_of
+
+_PAGE = 500
+KeyOption = Annotated[
+    Path | None,
+    typer.Option("--key", metavar="FILE", help="Sign with this Ed25519 key (`openssl genpkey -algorithm ed25519`)."),
+]
+
+
+@command(app)
+async def prove(
+    cli: Invocation,
+    conversation: Annotated[str, typer.Argument(metavar="CONVERSATION", help="The conversation's id.")],
+    key: KeyOption = None,
+) -> None:
+    """Print a bundle that proves a conversation to others: `python -m everthread.prove BUNDLE` checks it without us."""
+    pem = None if key is None else read_key(key)
+    async with cli.open() as et:
+        found = await find_conversation(et, cli.owner, conversation)
+        async for value in bundle(et.store, Ref(found.owner, found.id), pem):
+            sys.stdout.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
+
+
+def read_key(file: Path) -> bytes:
+    """A private key, as the file has it."""
+    try:
+        return file.read_bytes()
+    except OSError as problem:
+        raise Invalid(
+            f"{file} cannot be read: {problem.strerror}; `openssl genpkey -algorithm ed25519 -out {file}` makes a key",
+            field="key",
+        ) from problem
+
+
+def signed(head: dict[str, Any], pem: bytes) -> dict[str, Any]:
+    """A head with its signature."""
+    try:
+        return proof.sign(head, pem, to_micros(system_clock()))
+    except ImportError as problem:
+        raise MissingExtra("signing needs an extra: pip install 'everthread[sign]'") from problem
+    except (ValueError, TypeError) as problem:
+        raise Invalid(f"is no private Ed25519 key without a password: {problem}", field="key") from problem
+
+
+async def bundle(store: Store, ref: Ref, pem: bytes | None) -> AsyncIterator[dict[str, Any]]:
+    """The values of a bundle, one a line."""
+    info = await store.conversations.get(ref)
+    changes: list[Any] = []
+    while page := await store.conversations.changes(ref, after=len(changes), limit=_PAGE):
+        changes += page
+    newest = changes[-1] if changes else None
+    head = {
+        "owner": info.owner,
+        "conversation_id": info.id,
+        "count": info.entry_count,
+        "chain": info.chain.hex(),
+        "changes": len(changes),
+        "changes_chain": "" if newest is None else newest.chain.hex(),
+    }
+    salt = None if newest is None or newest.salt is None else newest.salt.hex()
+    first = {"head": head, "settings": settings_of(info), "settings_salt": salt}
+    yield {"everthread": "proof", "version": proof.VERSION, **first}
+    after = 0
+    while after < info.entry_count and (entries := await store.log.scan(ref, after=after, limit=_PAGE)):
+        for entry in entries:
+            if entry.seq <= info.entry_count:
+                yield {"entry": entry_of(entry)}
+        after = entries[-1].seq
+    for change in changes:
+        told = {"number": change.number, "changed_at": change.changed_at, "commitment": change.commitment.hex()}
+        yield {"change": told}
+    now = await store.conversations.get(ref)
+    if settings_of(now) != settings_of(info):
+        raise Conflict(f"conversation {ref.id!r} was changed while it was read; prove it again")
+    if pem is not None:
+        yield {"signed": signed(head, pem)}

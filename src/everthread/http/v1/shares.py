@@ -1,0 +1,126 @@
+"""Share links: whoever has the link may read one conversation, until the link is revoked.
+
+A link holds a secret. The conversation's metadata keep only a hash of it, so neither a backup nor an archive gives the
+link away; what replaces the metadata without it revokes the link.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from hashlib import sha256
+from hmac import compare_digest
+from secrets import token_urlsafe
+from typing import Any, Final
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+from starlette.responses import Response, StreamingResponse
+
+from everthread.conversation import Conversation
+from everthread.core.errors import EverthreadError, Invalid, NotFound
+from everthread.core.nouns import Message
+from everthread.history.export import Parts, export
+from everthread.http.dependencies import ConversationDep, EverthreadDep, RequestModel
+from everthread.http.middleware import quote_id
+from everthread.http.responses import JsonResponse
+from everthread.instance import Everthread
+
+router = APIRouter(tags=["conversations"], prefix="/conversations/{conversation_id}")
+open_router = APIRouter()
+
+SHARED_PATH: Final = "/shared/"
+"""What begins so needs no key: the link is the key."""
+_KEY: Final = "share"
+"""In the metadata."""
+_SAID: Final = ("user", "assistant", "tool")
+"""Who is shown: a system prompt is not for readers."""
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+    "X-Robots-Tag": "noindex, nofollow",
+}
+
+
+class NewShare(RequestModel):
+    """What readers of the link see besides what was said."""
+
+    thinking: bool = Field(default=False, description="Whether to show the model's thinking.")
+    tools: bool = Field(default=False, description="Whether to show tool calls and their results.")
+
+
+class ShareOut(BaseModel):
+    """A link, shown this once."""
+
+    path: str = Field(description="The link's path on this server.")
+    created_at: datetime
+
+
+class Revoked(BaseModel):
+    """Whether there was a link."""
+
+    revoked: bool
+
+
+@router.post("/share", status_code=201, response_model=ShareOut)
+async def share(conversation: ConversationDep, wanted: NewShare) -> Response:
+    """Make a link with which anybody can read the conversation, also what is said later. A link made before is
+    revoked."""
+    if conversation.info.off_record:
+        raise Invalid("a conversation off the record cannot be shared", field="conversation_id")
+    secret, created_at = token_urlsafe(32), datetime.now(UTC)
+    kept = {"sha256": _hash(secret), "created_at": created_at.isoformat(), **wanted.model_dump()}
+    await conversation.update(metadata={**conversation.metadata, _KEY: kept})
+    where = urlsafe_b64encode(json.dumps([conversation.owner, conversation.id]).encode()).decode().rstrip("=")
+    return JsonResponse({"path": f"{SHARED_PATH}{quote_id(f'{where}.{secret}')}", "created_at": created_at}, 201)
+
+
+@router.delete("/share", response_model=Revoked)
+async def revoke_share(conversation: ConversationDep) -> Response:
+    """Revoke the link: who opens it sees nothing from now on."""
+    others = {name: value for name, value in conversation.metadata.items() if name != _KEY}
+    was_shared = len(others) < len(conversation.metadata)
+    if was_shared:
+        await conversation.update(metadata=others)
+    return JsonResponse({"revoked": was_shared})
+
+
+@open_router.get(f"{SHARED_PATH}{{token}}", include_in_schema=False)
+async def read_shared(token: str, et: EverthreadDep) -> Response:
+    """The conversation as a page to read."""
+    conversation, parts = await _shared(et, token)
+    pieces = export(conversation.info, _said(conversation, parts), "html", parts)
+    return StreamingResponse(pieces, headers=_HEADERS, media_type="text/html")
+
+
+async def _said(conversation: Conversation, parts: Parts) -> AsyncIterator[Message]:
+    async for message in conversation.messages():
+        if message.role in _SAID and (parts.tools or message.role != "tool") and (parts.tools or message.text):
+            yield message
+
+
+async def _shared(et: Everthread, token: str) -> tuple[Conversation, Parts]:
+    """What a link leads to; the same NotFound for one that is wrong, revoked, or of something deleted."""
+    where, _, secret = token.partition(".")
+    try:
+        owner, id = json.loads(urlsafe_b64decode(where + "=" * (-len(where) % 4)))
+        conversation = await et.conversations.get(id, owner)
+    except (ValueError, TypeError, RecursionError, EverthreadError) as problem:
+        if isinstance(problem, EverthreadError) and not isinstance(problem, NotFound | Invalid):
+            raise
+        raise _no_share() from None
+    kept: Any = conversation.metadata.get(_KEY)
+    known = str(kept.get("sha256")) if isinstance(kept, dict) else ""
+    if not compare_digest(known.encode(), _hash(secret).encode()) or conversation.info.deleted_at is not None:
+        raise _no_share()
+    return conversation, Parts(kept.get("thinking") is True, kept.get("tools") is True)
+
+
+def _no_share() -> NotFound:
+    return NotFound("this link leads nowhere: it is mistyped, or it was revoked")
+
+
+def _hash(secret: str) -> str:
+    return sha256(secret.encode("utf-8", "replace")).hexdigest()

@@ -1,0 +1,125 @@
+"""A share link lets anybody read one conversation, and nothing else, until it is revoked."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+import everthread
+from everthread.http.app import create_app
+from everthread.settings import Settings
+
+API = "/api/v1"
+SAID = [
+    {"role": "system", "content": "the secret prompt"},
+    {"role": "user", "content": "Where to? <b>去昆明</b>"},
+    {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "find_train", "arguments": "{}"}}],
+    },
+    {"role": "tool", "tool_call_id": "c1", "name": "find_train", "content": "K1442"},
+    {"role": "assistant", "content": "By slow train.", "reasoning_content": "They dislike coaches."},
+]
+
+
+@pytest.fixture
+async def et() -> AsyncIterator[everthread.Everthread]:
+    async with everthread.open("memory://") as opened:
+        yield opened
+
+
+@pytest.fixture
+async def owner(et: everthread.Everthread) -> AsyncIterator[httpx.AsyncClient]:
+    app = create_app(et, Settings(database="memory://", model="scripted:echo"), needs_key=False)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
+        yield client
+
+
+@pytest.fixture
+async def stranger(et: everthread.Everthread) -> AsyncIterator[httpx.AsyncClient]:
+    """Without a key, at a server that needs one."""
+    app = create_app(et, Settings(database="memory://", model="scripted:echo"), needs_key=True)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
+        yield client
+
+
+async def shared(owner: httpx.AsyncClient, id: str = "trip", **wanted: bool) -> str:
+    await owner.post(f"{API}/conversations", json={"id": id, "title": "Trip", "metadata": {"pinned": True}})
+    await owner.post(f"{API}/conversations/{id}/messages", json={"messages": SAID})
+    made = await owner.post(f"{API}/conversations/{id}/share", json=wanted)
+    assert made.status_code == 201
+    path: str = made.json()["path"]
+    return path
+
+
+async def test_whoever_has_the_link_reads_what_was_said_and_no_more(
+    owner: httpx.AsyncClient, stranger: httpx.AsyncClient
+) -> None:
+    path = await shared(owner)
+    read = await stranger.get(path)
+    assert read.status_code == 200
+    assert "By slow train." in read.text
+    assert "&lt;b&gt;去昆明&lt;/b&gt;" in read.text
+    for hidden in ("secret prompt", "K1442", "find_train", "dislike coaches"):
+        assert hidden not in read.text
+    assert "default-src 'none'" in read.headers["content-security-policy"]
+    assert read.headers["cache-control"] == "no-store"
+    assert (await stranger.get(f"{API}/conversations/trip")).status_code == 401
+    assert (await stranger.post(path)).status_code in (401, 405)
+    kept = (await owner.get(f"{API}/conversations/trip")).json()["metadata"]
+    assert kept["pinned"] is True
+    assert path.rpartition(".")[2] not in str(kept)
+
+
+async def test_tools_and_thinking_are_shown_when_wanted(owner: httpx.AsyncClient, stranger: httpx.AsyncClient) -> None:
+    text = (await stranger.get(await shared(owner, tools=True, thinking=True))).text
+    assert "K1442" in text
+    assert "dislike coaches" in text
+    assert "secret prompt" not in text
+
+
+async def test_a_revoked_a_replaced_and_a_wrong_link_lead_nowhere(
+    owner: httpx.AsyncClient, stranger: httpx.AsyncClient
+) -> None:
+    first = await shared(owner)
+    second = await shared(owner)
+    where, _, secret = second.rpartition(".")
+    other = await shared(owner, "other")
+    mixed = f"{other.rpartition('.')[0]}.{secret}"
+    for path in (first, where, f"{where}.", f"{second}x", mixed, "/shared/x", "/shared/W10.x", "/shared/bnVsbA.x"):
+        assert (await stranger.get(path)).status_code == 404, path
+    assert (await stranger.get(second)).status_code == 200
+    assert (await owner.delete(f"{API}/conversations/trip/share")).json() == {"revoked": True}
+    assert (await stranger.get(second)).status_code == 404
+    assert (await owner.delete(f"{API}/conversations/trip/share")).json() == {"revoked": False}
+
+
+async def test_what_is_deleted_or_erased_is_no_longer_shared(
+    owner: httpx.AsyncClient, stranger: httpx.AsyncClient
+) -> None:
+    path = await shared(owner)
+    await owner.delete(f"{API}/conversations/trip")
+    assert (await stranger.get(path)).status_code == 404
+    await owner.post(f"{API}/conversations/trip/restore")
+    assert (await stranger.get(path)).status_code == 200
+    await owner.post(f"{API}/conversations/trip/erase", json={"confirm": "trip"})
+    assert (await stranger.get(path)).status_code == 404
+
+
+async def test_what_is_off_the_record_is_not_shared(owner: httpx.AsyncClient) -> None:
+    made = await owner.post(f"{API}/conversations", json={"off_record": True})
+    refused = await owner.post(f"{API}/conversations/{made.json()['id']}/share", json={})
+    assert refused.status_code == 422
+
+
+async def test_the_secret_of_a_link_is_in_no_log(
+    owner: httpx.AsyncClient, stranger: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = await shared(owner)
+    with caplog.at_level("DEBUG", logger="everthread"):
+        await stranger.get(path)
+    assert caplog.records
+    assert all(path.rpartition(".")[2] not in str(vars(record)) for record in caplog.records)

@@ -1,0 +1,71 @@
+"""Which messages are standing wishes, and which questions they may govern."""
+
+from __future__ import annotations
+
+import pytest
+
+from everthread.core.queries import Term
+from everthread.recall.wishes import CUES, asks_for_work, is_wish, likely_wishes
+from everthread.text.words import tokenize
+
+WISHES = [
+    "Always show temperatures in Celsius, please.",
+    "Thanks! And from now on write to me in British spelling.",
+    "Please don't ever book anything on a Sunday.",
+    "When I ask for SQL, write it for PostgreSQL.",
+    "I prefer aisle seats and no overnight flights.",
+    "For recipes I want grams, never cups.",
+    "以后都叫我老板。",
+    "每次写邮件都用正式的语气。",
+    "请一直用表格列出对比。",
+]
+OTHERS = [
+    "She has always lived in Ghent.",
+    "I never met him.",
+    "The shop keeps its prices.",
+    "What do I always forget?",
+    "以后再说吧。",
+    "每次下雨他就头疼。",
+]
+
+
+@pytest.mark.parametrize("text", WISHES)
+def test_what_shall_always_or_never_be_is_a_wish(text: str) -> None:
+    assert is_wish("user", text)
+    assert not is_wish("assistant", text)
+
+
+@pytest.mark.parametrize("text", WISHES)
+def test_a_word_in_the_index_leads_to_each_wish(text: str) -> None:
+    assert set(tokenize(text)) & {term.token for term in CUES}
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_what_merely_is_always_so_is_none(text: str) -> None:
+    assert not is_wish("user", text)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Draft a note about the new colour scheme.",
+        "Can you plan my week?",
+        "How do I make bread?",
+        "帮我订一份外卖。",
+        "比较一下这两款手机。",
+    ],
+)
+def test_wishes_may_govern_what_is_to_be_done(question: str) -> None:
+    assert asks_for_work(question)
+
+
+@pytest.mark.parametrize(
+    "question", ["When did Maya's school move?", "Who was that director again?", "护照在哪里？", ""]
+)
+def test_they_do_not_govern_what_is_only_asked(question: str) -> None:
+    assert not asks_for_work(question)
+
+
+def test_messages_with_the_rarest_cues_are_read_first_and_then_the_newest() -> None:
+    postings = {Term(token="alway"): [1, 5, 9], Term(token="prefer"): [5, 7]}
+    assert likely_wishes(postings) == [5, 7, 9, 1]
