@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from everthread.adapters.blobs import blobs_at
 from everthread.adapters.documents import read_document
@@ -85,7 +87,8 @@ def open(
         blobs: Where payloads over 64 KiB are kept, such as `file:///var/lib/blobs` or `s3://bucket/folder`; by default
             in the database.
         workspaces: The folder for the conversations' files. By default `et.db.workspaces` beside a SQLite file `et.db`,
-            `workspaces` in the user's data folder for PostgreSQL, and a temporary folder for `memory://`.
+            a folder for each database in `workspaces` of the user's data folder for PostgreSQL, and a temporary
+            folder for `memory://`.
         settings: Defaults for what is not given here (`everthread.settings.Settings.load()`). Without them no file is
             read, and no environment variable except MAX_MESSAGE_HISTORY.
         clock: Returns the current time, in UTC.
@@ -168,7 +171,17 @@ def _beside(url: str) -> Path:
         return Path(f"{_path_in(rest)}.workspaces")
     from everthread.settings import data_folder  # noqa: PLC0415 - startup
 
-    return data_folder() / "workspaces"
+    return data_folder() / "workspaces" / _database_name(url)
+
+
+def _database_name(url: str) -> str:
+    """A folder name for a PostgreSQL address, without its user and password: two databases may have the same owners and
+    ids of conversations, and must not see each other's files."""
+    parts = urlsplit(url)
+    query = [(key, value) for key, value in parse_qsl(parts.query) if key in ("host", "port", "dbname")]
+    place = repr((parts.netloc.rpartition("@")[2], parts.path, sorted(query)))
+    name = re.sub(r"[^\w-]+", "_", parts.path.strip("/"))[:40] or "database"
+    return f"{name}-{sha256(place.encode()).hexdigest()[:12]}"
 
 
 def store_for(url: object, clock: Clock = system_clock, blobs: Blobs | None = None) -> Store:

@@ -133,8 +133,8 @@ class Settings(BaseSettings):
     models_dir: Path = Field(default_factory=lambda: data_folder() / "models")
     """Where `everthread models fetch` keeps the weights of local models."""
     workspaces_dir: Path | None = None
-    """Where the files of conversations are: `et.db.workspaces` beside a SQLite file, else `workspaces` in the data
-    folder."""
+    """Where the files of conversations are: `et.db.workspaces` beside a SQLite file; for PostgreSQL a folder named
+    after the database in `workspaces` of the data folder."""
     workspace_max_files: int = Field(default=Quota().max_files, ge=1, le=1_000_000)
     """How many files a conversation's workspace may hold."""
     workspace_max_bytes: int = Field(default=Quota().max_bytes, ge=1)

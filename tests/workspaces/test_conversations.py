@@ -10,6 +10,7 @@ import pytest
 
 import everthread
 from everthread import Everthread, Invalid, NotFound
+from everthread.bootstrap import workspaces_of
 from everthread.core.nouns import Ref
 from everthread.core.workspaces import Workspace
 from everthread.settings import Settings
@@ -123,6 +124,18 @@ async def test_opening_a_database_makes_no_folder(tmp_path: Path) -> None:
     async with everthread.open(f"sqlite:///{tmp_path}/et.db", worker=False) as et:
         assert et.workspaces.root == tmp_path / "et.db.workspaces"
         assert not et.workspaces.root.exists()
+
+
+def test_two_databases_of_one_machine_share_no_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two PostgreSQL databases may both have the owner `local` and a conversation `1`."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    addresses = [
+        f"postgresql://me@{place}" for place in ("db/x", "db/y", "db:5433/x", "/x?host=/run/a", "/x?host=/run/b")
+    ]
+    roots = [workspaces_of(one, None).root for one in addresses]
+    assert len(set(roots)) == len(addresses)
+    assert {root.parent for root in roots} == {tmp_path / "everthread" / "workspaces"}
+    assert workspaces_of("postgresql://me:secret@db/x", None).root == workspaces_of("postgresql://you@db/x", None).root
 
 
 async def test_the_settings_say_where_and_how_much(tmp_path: Path) -> None:
