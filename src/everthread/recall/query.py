@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from everthread.core.queries import Term
+from everthread.core.text_memo import TextMemo
 from everthread.text.irregular_verbs import other_forms
 from everthread.text.related_words import chinese_words, related_words
 from everthread.text.words import character_pairs, fold, split_runs_and_words, stem, tokenize
@@ -132,6 +133,10 @@ def _split_at_han(run: str) -> Iterator[str]:
             start = at
 
 
+_words_of = TextMemo(lambda text: tuple(tokenize(text)), min_chars=96, max_chars=2_000, capacity=4_096)
+"""The words of passages: those around a question are ranked for one question after another."""
+
+
 class TermCounts(NamedTuple):
     """How often a text has which terms of a question, and how many words it has."""
 
@@ -158,7 +163,7 @@ class TermCounter:
 
     def count(self, text: str) -> TermCounts:
         """Count the terms in a text."""
-        words = tokenize(text)
+        words = _words_of(text)
         counts: list[tuple[int, float]] = [(self._at[token], words.count(token)) for token in self._in_question(words)]
         if self._has_forms and len(counts) > 1:
             counts = add_counts(counts)

@@ -238,10 +238,11 @@ async def recall(
         if services.policy.weights.wish and asks_for_work(question[:MAX_QUESTION_CHARACTERS]):
             may_govern = likely_wishes((await store.search.postings(owner, conversation, CUES, cap=_MAX_CUED)).of)
             keys = list(dict.fromkeys([*keys, *may_govern]))
+        candidates = _Candidates()
         named = list(dict.fromkeys((near.conversation_id, near.seq) for near in similar.passages))
         read = await store.search.messages(owner, keys, named) if keys or named else ()
         if len(read) < _MAX_CANDIDATES:
-            read = await _with_named_speaker(store, owner, conversation, query, read, keys, in_index.total)
+            read = await _with_named_speaker(store, owner, conversation, query, read, keys, in_index.total, candidates)
         messages = {one.entry_key: one for one in read if path is None or is_on(path, one.branch, one.seq)}
         if elsewhere := {one.entry_key for one in read} - messages.keys():
             # What is said on other branches is no part of what is talked about here.
@@ -259,12 +260,11 @@ async def recall(
             times=find_time_ranges(question[:MAX_QUESTION_CHARACTERS], asked_at or services.clock()),
             carried=carried,
             related=related,
-            wishes=_wishes_among(messages, may_govern),
+            wishes=_wishes_among(messages, may_govern, candidates),
         )
 
         def rank_all() -> Ranking:
-            candidates = [one for found in messages.values() for one in _as_candidate(found)]
-            return rank(query, candidates, signals, services.policy.weights)
+            return rank(query, list(candidates.of(messages.values())), signals, services.policy.weights)
 
         # Ranking takes milliseconds: never in an event loop's thread.
         ranking = await asyncio.to_thread(rank_all) if _is_in_loop() else rank_all()
@@ -284,10 +284,11 @@ async def _with_named_speaker(
     read: Sequence[PlacedMessage],
     keys: Sequence[int],
     total: int,
+    candidates: _Candidates,
 ) -> Sequence[PlacedMessage]:
     """What was read and, if the question names somebody who speaks, as many messages further around and the newest
     ones as there is room for: the index knows no speakers, and theirs need not have any of the words."""
-    known = [one for found in read for one in _as_candidate(found)]
+    known = list(candidates.of(read))
     if read and not have_names(known):
         return read
     room = _MAX_CANDIDATES - len(read)
@@ -297,15 +298,17 @@ async def _with_named_speaker(
     if not further and not newest:
         return read
     more = await store.search.messages(owner, further, newest)
-    if not names_speaker(query, [*known, *(one for found in more for one in _as_candidate(found))]):
+    if not names_speaker(query, [*known, *candidates.of(more)]):
         return read
     return list({one.entry_key: one for one in (*read, *more)}.values())
 
 
-def _wishes_among(messages: Mapping[int, PlacedMessage], keys: Iterable[int]) -> frozenset[int]:
+def _wishes_among(
+    messages: Mapping[int, PlacedMessage], keys: Iterable[int], candidates: _Candidates
+) -> frozenset[int]:
     """Of these messages those that are wishes."""
-    candidates = (one for key in keys if key in messages for one in _as_candidate(messages[key]))
-    return frozenset(one.entry_key for one in candidates if is_wish(one.role, one.text))
+    likely = candidates.of(messages[key] for key in keys if key in messages)
+    return frozenset(one.entry_key for one in likely if is_wish(one.role, one.text))
 
 
 async def _follow_identifiers(
@@ -399,16 +402,31 @@ def _similarity_by_key(
     return {(key, near.part): near.score for key, near in known if key is not None}
 
 
-def _as_candidate(found: PlacedMessage) -> list[CandidateMessage]:
-    """A message as ranking takes it; a damaged one is left out, `verify` reports it."""
+class _Candidates:
+    """The messages read for a question as ranking takes them, each made once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, CandidateMessage | None] = {}
+
+    def of(self, messages: Iterable[PlacedMessage]) -> Iterator[CandidateMessage]:
+        """All but damaged ones, which `verify` reports."""
+        for found in messages:
+            key = found.entry_key
+            if key not in self._known:
+                self._known[key] = _as_candidate(found)
+            if (one := self._known[key]) is not None:
+                yield one
+
+
+def _as_candidate(found: PlacedMessage) -> CandidateMessage | None:
     entry = found.entry
     try:
         payload = payload_of(entry)
     except StoreDamaged:
-        return []
+        return None
     said_at = payloads.said_at(payload) or Message(entry).created_at
     name, text = payloads.name(payload), payloads.searchable(payload)
-    return [CandidateMessage(found.entry_key, found.depth, found.conversation_id, entry.role, name, text, said_at)]
+    return CandidateMessage(found.entry_key, found.depth, found.conversation_id, entry.role, name, text, said_at)
 
 
 def _as_hit(ranked: RankedMessage, found: PlacedMessage) -> RecallHit:
