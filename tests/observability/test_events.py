@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -16,9 +18,10 @@ from structlog.testing import capture_logs
 
 import everthread
 from everthread import Budget, CompactionPolicy, Everthread, ModelError
+from everthread.adapters.observability import MAX_UNCOUNTED, LogsAndMetrics
 from everthread.adapters.observability.log_format import LineFormatter
 from everthread.core import events
-from everthread.core.events import Event
+from everthread.core.events import Event, Recalled
 from tests.context.views.hostile import Hostile, Manner
 from tests.contracts.views import tell, tight
 from tests.text.test_secrets import SECRETS
@@ -272,3 +275,26 @@ def test_every_event_and_each_of_its_fields_is_documented() -> None:
 def test_every_event_is_one_of_the_union() -> None:
     told_of = {value for value in vars(events).values() if isinstance(value, type) and hasattr(value, "level")}
     assert told_of == set(get_args(Event))
+
+
+_NOTHING_HEAVY = """
+import sys
+from everthread.adapters.observability import LogsAndMetrics
+from everthread.core.events import Recalled
+listener = LogsAndMetrics()
+listener.on_event(Recalled(owner="o", conversation_id="c", turn_id="t", found=1, seconds=0.1, degraded=False))
+assert {"structlog", "prometheus_client"}.isdisjoint(sys.modules), "the event loop was held up by an import"
+assert listener.metrics.values()
+assert "prometheus_client" in sys.modules
+"""
+
+
+def test_an_event_imports_no_library_in_the_event_loop() -> None:
+    subprocess.run([sys.executable, "-c", _NOTHING_HEAVY], check=True)
+
+
+def test_events_that_nobody_counts_are_counted_once_they_are_many() -> None:
+    listener = LogsAndMetrics()
+    for _ in range(MAX_UNCOUNTED + 5):
+        listener.on_event(Recalled(owner="o", conversation_id="c", turn_id="t", found=1, seconds=0.1, degraded=False))
+    assert listener.metrics.values()['everthread_recalls_total{outcome="found"}'] == MAX_UNCOUNTED + 5
