@@ -30,6 +30,7 @@ from everthread.context.message_format import Provider, check_provider, is_user_
 from everthread.context.read_view import SeenContext, View
 from everthread.context.tokens import count_tokens, message_tokens
 from everthread.core import payloads
+from everthread.core.background import is_in_loop
 from everthread.core.clock import from_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Mark
@@ -73,11 +74,12 @@ _MOST_UNREAD: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Gathered:
-    """All that a request is made from, and the work that was found to be wanted for the next."""
+    """All that a request is made from, the request, and the work that was found to be wanted for the next."""
 
     view: View
     recalled: Sequence[RecalledPassage]
     known: ContextMemories | None
+    made: Context
     jobs: tuple[NewJob, ...]
 
 
@@ -615,18 +617,10 @@ class Conversation:
         check_provider(provider)
         room = _with_tools(budget or Budget(), tools)
         path = check_branch(branch)
-        given = await self._gathered(path, query, compaction, room, system)
-        view = given.view
-        render = partial(
-            read_view.render,
-            budget=room,
-            system=system,
-            tools=tools,
-            recalled=given.recalled,
-            known=given.known,
-            provider=provider,
-        )
-        made, jobs = render(view), given.jobs
+        render = partial(read_view.render, budget=room, system=system, tools=tools, provider=provider)
+        given = await self._gathered(path, query, compaction, room, system, render)
+        render = partial(render, recalled=given.recalled, known=given.known)
+        view, made, jobs = given.view, given.made, given.jobs
         due = due_trigger(view, made, room)
         driver = self._runtime.compaction
         if due is not None and due != "hard_limit" and not view.summaries and view.passed_over is not None:
@@ -668,8 +662,10 @@ class Conversation:
         compaction: Mapping[str, Any] | None,
         room: Budget,
         system: str | None,
+        render: Callable[..., Context],
     ) -> _Gathered:
-        """All that a request is made from; in one trip to a reader where no embedder has to be waited for."""
+        """All that a request is made from, and the request; in one trip to a reader where no embedder has to be waited
+        for. Rendering takes milliseconds where the window is long: never in an event loop's thread."""
         runtime = self._runtime
 
         async def gathered() -> _Gathered:
@@ -686,7 +682,9 @@ class Conversation:
                 known = await memories_for_context(
                     self._store, self._ref, self.info.created_at, query, runtime.embedder
                 )
-            return _Gathered(view=view, recalled=recalled, known=known, jobs=jobs)
+            rendered = partial(render, view, recalled=recalled, known=known)
+            made = await asyncio.to_thread(rendered) if is_in_loop() else rendered()
+            return _Gathered(view=view, recalled=recalled, known=known, made=made, jobs=jobs)
 
         return await (self._store.run_reads(gathered) if runtime.embedder is None else gathered())
 

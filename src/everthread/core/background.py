@@ -96,6 +96,15 @@ def _hand_over(loop: asyncio.AbstractEventLoop, done: asyncio.Future[R], settle:
         loop.call_soon_threadsafe(lambda: None if done.done() else settle())
 
 
+def is_in_loop() -> bool:
+    """Whether this thread runs an event loop. A reader's thread, where `Store.run_reads` may bring us, does not."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 @contextmanager
 def _short_switch_interval() -> Iterator[None]:
     global _at_work, _before

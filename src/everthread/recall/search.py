@@ -15,6 +15,7 @@ from typing import overload
 
 from everthread.context.tokens import count_tokens
 from everthread.core import payloads
+from everthread.core.background import is_in_loop
 from everthread.core.clock import Clock, system_clock
 from everthread.core.embeddings import VectorHit
 from everthread.core.entries import Flag
@@ -267,7 +268,7 @@ async def recall(
             return rank(query, list(candidates.of(messages.values())), signals, services.policy.weights)
 
         # Ranking takes milliseconds: never in an event loop's thread.
-        ranking = await asyncio.to_thread(rank_all) if _is_in_loop() else rank_all()
+        ranking = await asyncio.to_thread(rank_all) if is_in_loop() else rank_all()
         hidden_keys = {one.entry_key for one in messages.values() if one.seq in hidden} if hidden else ()
         return RecallResult(
             ranking=ranking.without(hidden_keys), messages=messages, similar=similar, truncated=in_index.truncated
@@ -486,12 +487,3 @@ async def active_path(store: Store, ref: Ref) -> Sequence[Segment]:
     """The active path of a conversation."""
     rows, active = await store.log.branches(ref)
     return segments({row.number: row for row in rows}, active)
-
-
-def _is_in_loop() -> bool:
-    """Whether this thread runs an event loop. A reader's thread, where `Store.run_reads` may bring us, does not."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
