@@ -52,6 +52,40 @@ async def test_words_are_found_in_any_form(et: Everthread, conv: Conversation, q
 
 
 @pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("3,124", ["right"]),
+        ("3214", ["wrong"]),
+        ("40000", ["money"]),
+        ("四万", ["money"]),
+        ("13800138000", ["phone"]),
+        ("2024-05-03", ["date"]),
+        ("v1.2.3", ["version"]),
+        ("ord_10045", ["order"]),
+    ],
+)
+async def test_numbers_are_found_in_any_spelling_and_no_others(
+    et: Everthread, conv: Conversation, question: str, expected: list[str]
+) -> None:
+    texts = {
+        "right": "There were 3124 rows",
+        "wrong": "There were 3,214 rows",
+        "money": "预算 ¥40,000，别超",
+        "more": "预算 ¥140,000",
+        "phone": "call +86 138 0013 8000",
+        "date": "5月3日出发",
+        "version": "upgrade to 1.2.3",
+        "later version": "not to 1.2.4",
+        "order": "where is ORD-10045?",
+    }
+    await conv.append([says(text, id=id) for id, text in texts.items()])
+    assert await found(et, question) == expected
+    hits = await conv.recall(question)
+    assert hits[0].ids == tuple(expected)
+    assert all(hit.ids == tuple(expected) or "words" not in hit.why for hit in hits)
+
+
+@pytest.mark.parametrize(
     "question", ["", " ", "!?", '"', '""', "zebra", "狗", "\0", "\ud800", "NEAR(", "*", "AND", "-fox"]
 )
 async def test_odd_questions_find_nothing_and_break_nothing(et: Everthread, conv: Conversation, question: str) -> None:

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """One token of a query, or the beginning of one."""
+    """One token of a query, the beginning of one, or a number in whatever spelling (`text.numbers`)."""
 
     token: str
     is_prefix: bool = False
+    spellings: tuple[tuple[Term, ...], ...] = ()
+    """Of a number: the sets of tokens of which the index has one in whole where a message may have the number."""
+    pattern: str = ""
+    """Of a number: what finds it in a folded text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ read again and scored by BM25, on every store alike:
   capped, also by the share of the matches that have it;
 - a word said often counts more, but ever less so, and less in a long text;
 - words that stand together in the question and in the message add to the score;
+- a number must be there as a number, in whatever spelling, or it does not count;
 - a phrase must be there, word for word by their tokens, or the message is no hit;
 - of equal scores the newer message, which has the greater key, comes first.
 
@@ -15,6 +16,7 @@ Of a long text only the excerpt around its first match is read; a phrase is look
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -27,8 +29,9 @@ from everthread.core.queries import Query, Term
 from everthread.history.search_query import excerpt, parse_query, without_common_words
 from everthread.history.snippets import snippet
 from everthread.text.bm25 import bm25, idf
+from everthread.text.numbers import number_pattern
 from everthread.text.secrets import redact_secrets
-from everthread.text.words import is_unspaced, tokenize
+from everthread.text.words import fold, is_unspaced, tokenize
 
 MAX_MATCHES = 300
 """How many matches are ranked. Ranking reads their texts, at 30 µs each."""
@@ -55,7 +58,7 @@ async def search_by_words(
     if not query or not limit:
         return Hits(())
     every = await store.matches(owner, conversation, query, cap=MAX_MATCHES, any_word=False)
-    hits = _rank_matches(every, query)
+    hits = _rank_matches(every, query, with_all_numbers=True)
     truncated = every.truncated
     if len(hits) < limit and len(query.terms) > 1:
         rarer = without_common_words(query, every.frequencies, _COMMON)
@@ -72,10 +75,10 @@ class _RankedMatch(NamedTuple):
     score: float
 
 
-def _rank_matches(matches: WordMatches, query: Query) -> list[_RankedMatch]:
+def _rank_matches(matches: WordMatches, query: Query, *, with_all_numbers: bool = False) -> list[_RankedMatch]:
     by_key = {match.entry_key: match for match in matches.found}
     texts = {key: payloads.searchable(Message(match.entry).payload) for key, match in by_key.items()}
-    ranked = rank_texts(query, texts, matches.frequencies, matches.total)
+    ranked = rank_texts(query, texts, matches.frequencies, matches.total, with_all_numbers=with_all_numbers)
     return [_RankedMatch(by_key[key], texts[key], score) for key, score in ranked]
 
 
@@ -103,15 +106,26 @@ class ScoredText(NamedTuple):
     score: float
 
 
-def rank_texts(query: Query, texts: Mapping[int, str], frequencies: Mapping[str, int], total: int) -> list[ScoredText]:
+def rank_texts(
+    query: Query,
+    texts: Mapping[int, str],
+    frequencies: Mapping[str, int],
+    total: int,
+    *,
+    with_all_numbers: bool = False,
+) -> list[ScoredText]:
     """The hits among these texts, best first; keys rise with newness.
 
-    `frequencies` are the numbers of texts that have a token, as far as they were counted, out of `total`; a token
-    that is not in it is taken to be as frequent as the texts show.
+    An index has the pieces of numbers, so a text that it names for all its words may lack a number;
+    `with_all_numbers` leaves these out. `frequencies` are the numbers of texts that have a
+    token, as far as they were counted, out of `total`; a token that is not in it is taken to be as frequent as the
+    texts show.
     """
     matcher = _Matcher(query)
     matches = [matcher.match(key, text) for key, text in texts.items() if matcher.has_phrases(text)]
     matches = [match for match in matches if any(match.counts)]
+    if with_all_numbers:
+        matches = [match for match in matches if all(match.counts[index] for index in matcher.numbers)]
     if not matches:
         return []
     weights = _term_weights(matcher.terms, matches, frequencies, total)
@@ -138,8 +152,10 @@ class _Matcher:
         self.query = query
         self.terms = query.terms
         self.phrases = query.phrases
-        self._exact = {term.token: index for index, term in enumerate(self.terms) if not term.is_prefix}
-        self._prefixes = {term.token: index for index, term in enumerate(self.terms) if term.is_prefix}
+        self.numbers = {index: number_pattern(term) for index, term in enumerate(self.terms) if term.pattern}
+        words = [(index, term) for index, term in enumerate(self.terms) if not term.pattern]
+        self._exact = {term.token: index for index, term in words if not term.is_prefix}
+        self._prefixes = {term.token: index for index, term in words if term.is_prefix}
         self._is_unspaced = all(is_unspaced(term.token) for term in self.terms)
         # How two unspaced tokens look that follow each other in a text; pairs of one run overlap.
         tokens = (term.token for term in self.terms)
@@ -152,10 +168,17 @@ class _Matcher:
             return match
         tokens = tokenize(part)
         positions = self._positions(tokens)
+        counts = [float(len(at)) for at in positions]
+        if self.numbers:
+            folded, whole = fold(part), fold(text[:_PHRASE_CHARS]) if len(part) < len(text) else ""
+            for index, pattern in self.numbers.items():
+                places = [_token_places(folded, found) for found in pattern.finditer(folded)]
+                positions[index] = {at for both in places for at in both}
+                counts[index] = len(places) or (unseen if pattern.search(whole) else 0)
         return _TextMatch(
             key,
             len(tokens),
-            [len(at) or unseen for at in positions],
+            [count if index in self.numbers else count or unseen for index, count in enumerate(counts)],
             [any(at + 1 in following for at in here) for here, following in pairwise(positions)],
         )
 
@@ -183,6 +206,12 @@ class _Matcher:
             for at, token in [(at, token) for at, token in enumerate(tokens) if token[0] in prefixes]:
                 positions[prefixes[token[0]]].add(at)
         return positions
+
+
+def _token_places(folded: str, found: re.Match[str]) -> tuple[int, int]:
+    """The places of the first and the last token of a number among those of its text."""
+    first = len(tokenize(folded[: found.start()]))
+    return first, first + max(1, len(tokenize(found[0]))) - 1
 
 
 def _is_in_sequence(positions: Sequence[set[int]]) -> bool:

@@ -6,6 +6,7 @@ an odd quotation mark are only text. Its tokens come from `text.words`, as those
 - a word is one term;
 - a run of unspaced characters is its pairs; a run of one character is a *prefix* term, because in the index
   each character of a text begins a pair or stands last in its run;
+- a number is one term however it is written (`text.numbers`), except in a phrase, which is as it stands;
 - a phrase is the terms of its parts. An index knows which tokens a message has, not where they stand: that
   the parts of a phrase stand together is for the ranking to check (`history.search`).
 
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from everthread.core.queries import Group, Query, Term
+from everthread.text.numbers import number_pattern, split_numbers
 from everthread.text.words import character_pairs, fold, scope_token, split_runs_and_words, stem
 
 MAX_QUERY_CHARS = 1_000
@@ -57,7 +59,9 @@ def tsquery(query: Query, scope: Sequence[str] = (), *, any_term: bool = False) 
 
 
 def has_term(term: Term, words: frozenset[str]) -> bool:
-    """Whether a text with these tokens has a term; what an index would answer."""
+    """Whether a text with these tokens has a term, or may have a number; what an index would answer."""
+    if term.spellings:
+        return any(all(has_term(piece, words) for piece in pieces) for pieces in term.spellings)
     if term.is_prefix:
         return any(word.startswith(term.token) for word in words)
     return term.token in words
@@ -84,8 +88,10 @@ def excerpt(text: str, query: Query, chars: int) -> str:
     if len(text) <= chars:
         return text
     lower = text.lower()
-    beginnings = {term.token[: max(3, len(term.token) - 2)] for term in query.terms}
+    beginnings = {term.token[: max(3, len(term.token) - 2)] for term in query.terms if not term.pattern}
     found = [at for at in map(lower.find, beginnings) if at >= 0]
+    numbers = [number_pattern(term).search(lower) for term in query.terms if term.pattern]
+    found += [match.start() for match in numbers if match]
     start = max(0, min(found, default=0) - chars // 8)
     return text[start : start + chars]
 
@@ -102,20 +108,29 @@ def _required_and_optional(
 
 
 def _fts5_term(term: Term) -> str:
+    if term.spellings:
+        return f"({' OR '.join(_all_of(pieces, _fts5_term, ' AND ') for pieces in term.spellings)})"
     quoted = '"' + term.token.replace('"', '""') + '"'
     return f"{quoted} *" if term.is_prefix else quoted
 
 
 def _tsquery_term(term: Term) -> str:
+    if term.spellings:
+        return f"({' | '.join(_all_of(pieces, _tsquery_term, ' & ') for pieces in term.spellings)})"
     quoted = "'" + term.token.replace("\\", "\\\\").replace("'", "''") + "'"
     return f"{quoted}:*" if term.is_prefix else quoted
 
 
+def _all_of(pieces: Sequence[Term], write: Callable[[Term], str], joint: str) -> str:
+    return f"({joint.join(map(write, pieces))})"
+
+
 def _groups(text: str) -> Iterator[Group]:
     for quoted, plain in _QUOTED_OR_PLAIN.findall(text):
-        parts = [_terms([part]) for part in split_runs_and_words(plain)]
+        for part in split_numbers(plain):
+            words = [(part,)] if isinstance(part, Term) else [_terms([one]) for one in split_runs_and_words(part)]
+            yield from (Group(terms=one) for one in words)
         phrase = _terms(split_runs_and_words(quoted))
-        yield from (Group(terms=part) for part in parts)
         if phrase:
             yield Group(terms=phrase, is_phrase=True)
 

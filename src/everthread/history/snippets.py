@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from everthread.core.queries import Query
 from everthread.history.search_query import excerpt
+from everthread.text.numbers import number_pattern
 from everthread.text.words import fold, part_spans, tokenize
 
 MARK = "**"
@@ -40,7 +41,7 @@ def snippet(text: str, query: Query, width: int = 160) -> str:
     """The `width` characters of a text with most of the query's terms; marks and ellipses come on top."""
     near = excerpt(text, query, max(_READ_CHARS, width))
     line = _blank.sub(" ", _surrogate.sub("\ufffd", near)).strip()
-    matches = list(_find_matches(line, query))
+    matches = sorted([*_find_matches(line, query), *_find_numbers(line, query)], key=lambda match: match.start)
     start, end = _window(line, matches, width)
     begins = ELLIPSIS if start > 0 or not text.startswith(near) else ""
     ends = ELLIPSIS if end < len(line) or not text.endswith(near) else ""
@@ -48,7 +49,7 @@ def snippet(text: str, query: Query, width: int = 160) -> str:
 
 
 def _find_matches(line: str, query: Query) -> Iterator[_MatchSpan]:
-    exact = {term.token for term in query.terms if not term.is_prefix}
+    exact = {term.token for term in query.terms if not term.is_prefix and not term.pattern}
     prefixes = {term.token for term in query.terms if term.is_prefix}
     for start, end, is_run in part_spans(line):
         part = line[start:end]
@@ -60,6 +61,16 @@ def _find_matches(line: str, query: Query) -> Iterator[_MatchSpan]:
             if token in exact or token[0] in prefixes:
                 yield _MatchSpan(start=start, end=end, term=token)
                 break
+
+
+def _find_numbers(line: str, query: Query) -> Iterator[_MatchSpan]:
+    numbers = [term for term in query.terms if term.pattern]
+    folded = fold(line) if numbers else ""
+    if len(folded) != len(line):
+        return  # where folding changes lengths a place in one is none in the other
+    for term in numbers:
+        for found in number_pattern(term).finditer(folded):
+            yield _MatchSpan(start=found.start(), end=found.end(), term=term.token)
 
 
 def _matches_in_run(run: str, start: int, exact: set[str], prefixes: set[str]) -> Iterator[_MatchSpan]:

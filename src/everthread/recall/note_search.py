@@ -4,7 +4,7 @@ too, where there is an embedder.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from everthread.core.embeddings import Embedder
@@ -15,6 +15,7 @@ from everthread.core.ports import Notes
 from everthread.core.queries import Query
 from everthread.history.search import MAX_MATCHES, rank_texts
 from everthread.history.search_query import MAX_QUERY_CHARS, parse_query, without_common_words
+from everthread.text.numbers import find_numbers
 from everthread.text.terms import terms
 from everthread.text.words import fold, split_runs_and_words
 
@@ -65,7 +66,7 @@ async def _find_by_words(
     if not query or not limit or not namespaces:
         return []
     every = await notes.find(owner, namespaces, query, cap=MAX_MATCHES, any_word=False)
-    hits = _rank(every, query)
+    hits = _rank(every, query, with_all_numbers=True)
     if len(hits) < limit and len(query.terms) > 1 and every.total:
         rarer = without_common_words(query, every.frequencies, max(_MIN_COMMON, int(every.total * _COMMON_SHARE)))
         some = await notes.find(owner, namespaces, rarer, cap=MAX_MATCHES, any_word=True)
@@ -74,10 +75,10 @@ async def _find_by_words(
     return hits[:limit]
 
 
-def _rank(found: NotesFound, query: Query) -> list[ScoredNote]:
+def _rank(found: NotesFound, query: Query, *, with_all_numbers: bool = False) -> list[ScoredNote]:
     by_number = {note.number: note for note in found.found}
     texts = {number: note.text for number, note in by_number.items()}
-    scored = rank_texts(query, texts, found.frequencies, found.total)
+    scored = rank_texts(query, texts, found.frequencies, found.total, with_all_numbers=with_all_numbers)
     return [ScoredNote(by_number[number], score) for number, score in scored]
 
 
@@ -123,7 +124,7 @@ def content_words(query: str) -> str:
     if '"' in query:
         return query
     words: dict[str, None] = {}
-    for run, word in split_runs_and_words(fold(query[:MAX_QUERY_CHARS])):
+    for run, word in _words_and_numbers(fold(query[:MAX_QUERY_CHARS])):
         if not run:
             words.update(dict.fromkeys([word] if not word.isascii() or terms(word) else []))
         elif all("\u3400" <= char <= "\u9fff" for char in run):
@@ -131,6 +132,16 @@ def content_words(query: str) -> str:
         else:
             words[run] = None
     return " ".join(words) or query
+
+
+def _words_and_numbers(text: str) -> Iterator[tuple[str, str]]:
+    """The unspaced runs and the words of a text, a number as it is written."""
+    at = 0
+    for start, end, _ in find_numbers(text):
+        yield from split_runs_and_words(text[at:start])
+        yield "", text[start:end]
+        at = end
+    yield from split_runs_and_words(text[at:])
 
 
 def page_cursor(owner: str, number: int) -> str:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from everthread.core.queries import Term
 from everthread.core.text_memo import TextMemo
 from everthread.text.irregular_verbs import other_forms
+from everthread.text.numbers import number_pattern, split_numbers
 from everthread.text.related_words import chinese_words, related_words
 from everthread.text.words import character_pairs, fold, split_runs_and_words, stem, tokenize
 
@@ -110,6 +111,11 @@ def _related(text: str, terms: Sequence[Term]) -> RelatedTerms:
 
 
 def _terms(text: str) -> Iterator[Term]:
+    for part in split_numbers(text):
+        yield from (part,) if isinstance(part, Term) else _word_terms(part)
+
+
+def _word_terms(text: str) -> Iterator[Term]:
     for run, word in split_runs_and_words(text):
         if word:
             yield Term(token=stem(word))
@@ -153,7 +159,8 @@ class TermCounter:
 
     def __init__(self, terms: Sequence[Term], related: RelatedTerms | None = None) -> None:
         forms = {form.token: at for at, term in enumerate(terms) for form in other_forms(term)}
-        self._at = forms | {term.token: at for at, term in enumerate(terms) if not term.is_prefix}
+        self._at = forms | {term.token: at for at, term in enumerate(terms) if not term.is_prefix and not term.pattern}
+        self._numbers = [(at, number_pattern(term)) for at, term in enumerate(terms) if term.pattern]
         self._has_forms = bool(forms)
         self._in_question = frozenset(self._at).intersection
         self._prefixes = [(at, term.token) for at, term in enumerate(terms) if term.is_prefix]
@@ -167,6 +174,9 @@ class TermCounter:
         counts: list[tuple[int, float]] = [(self._at[token], words.count(token)) for token in self._in_question(words)]
         if self._has_forms and len(counts) > 1:
             counts = add_counts(counts)
+        if self._numbers:
+            as_folded = fold(text)
+            counts += [(at, times) for at, found in self._numbers if (times := len(found.findall(as_folded)))]
         having: list[str] = []
         if (self._prefixes or self._related_characters) and not text.isascii():
             folded = fold(text)  # each such character of a text begins a token
