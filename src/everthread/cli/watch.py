@@ -148,7 +148,9 @@ def _print_found(cli: Invocation, watcher: Watcher, folders: list[tuple[str, Pat
     if rows:
         cli.out.table(("agent", ">sessions", "where"), rows)
     else:
-        cli.out.text("no sessions of a known agent yet; looked in " + ", ".join(str(path) for _, path in folders))
+        cli.out.text(
+            "no sessions of a known agent yet; looked for " + ", ".join(dict.fromkeys(agent for agent, _ in folders))
+        )
 
 
 def _print_change(cli: Invocation, change: FileChange) -> None:

@@ -1,7 +1,9 @@
 """The histories of other programs: read, followed, written to the log, and given back.
 
 session         what readers give: sessions and their messages
-claude_code, codex, gemini_cli, opencode, more_agents    readers of coding agents
+claude_code, codex, gemini_cli, opencode    readers of coding agents
+more_agents, growing_agents, task_files, agent_databases    readers of more of them, by the shape of their files
+session_lines, blocks                       what those share
 chat_exports, message_lists                 readers of exports and of lists of messages
 detect          which program wrote a file
 line_file       a file of JSON lines: its messages in batches, with the bytes of their lines

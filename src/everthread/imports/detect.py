@@ -9,10 +9,13 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from everthread.imports.session import BrokenEntry, parse_line
+from everthread.imports.session import BrokenEntry, dict_at, open_read_only, parse_line
+from everthread.imports.task_files import HISTORY
 
 ARCHIVE_MAGIC = b"\x28\xb5\x2f\xfd"
 """How zstd begins, in which our archives are packed."""
+PACKED_LINES = ".jsonl.zstd"
+"""How the name of a file of lines ends that its agent has packed."""
 _HEAD_BYTES = 1 << 20
 _MOST_LINES = 200
 _CODEX = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
@@ -46,6 +49,8 @@ def detect(path: Path) -> Detected | None:
     """What a file is; None for a file of no known kind."""
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
+    if head.startswith(ARCHIVE_MAGIC) and path.name.endswith(PACKED_LINES):
+        return Detected(Shape.LINES, "deepseek")
     if head.startswith(ARCHIVE_MAGIC):
         return Detected(Shape.ARCHIVE, "everthread")
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
@@ -54,7 +59,11 @@ def detect(path: Path) -> Detected | None:
         return _database(path)
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text.startswith(b"["):
-        return Detected(Shape.ARRAY, "json")
+        # Told by its name: what is in it is what every chat with a model looks like.
+        is_task = path.name == HISTORY
+        return Detected(Shape.DOCUMENT, "task") if is_task else Detected(Shape.ARRAY, "json")
+    if text.startswith(b"# aider chat started at "):
+        return Detected(Shape.LINES, "aider")
     if not text.startswith(b"{"):
         return None
     found = _lines(text.split(b"\n"), is_whole=len(head) < _HEAD_BYTES)
@@ -68,15 +77,21 @@ def is_copy(path: Path) -> bool:
 
 def _database(path: Path) -> Detected | None:
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)) as connection:
+        with closing(open_read_only(path)) as connection:
             tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            columns = {row[1] for row in connection.execute("PRAGMA table_info(messages)")}
+            threads = {row[1] for row in connection.execute("PRAGMA table_info(threads)")}
     except sqlite3.Error:
         return None
     if tables >= {"session", "message", "part"}:
         return Detected(Shape.DATABASE, "opencode")
     if tables >= {"agent_sessions", "agent_messages"}:
         return Detected(Shape.DATABASE, "openai-agents")
-    return None
+    if "content_json" in columns:
+        return Detected(Shape.DATABASE, "goose")
+    if {"session_id", "role", "content", "timestamp"} <= columns:
+        return Detected(Shape.DATABASE, "hermes")
+    return Detected(Shape.DATABASE, "zed") if {"data_type", "data"} <= threads else None
 
 
 def _lines(lines: list[bytes], *, is_whole: bool) -> Detected | None:
@@ -108,6 +123,16 @@ def _session_format(value: Mapping[str, Any]) -> str | None:
         and ("role" in value or "call_id" in value or "summary" in value)
     ):
         return "codex"
+    if kind == "session" and "createdAt" in value:
+        return "deepseek"
+    if (kind == "metadata" and "protocol_version" in value) or str(kind).startswith("context.append_"):
+        return "kimi"
+    if "sessionUpdate" in dict_at(dict_at(value, "params"), "update"):
+        return "grok"
+    if value.get("source") in ("USER_EXPLICIT", "MODEL") and "created_at" in value:
+        return "antigravity"
+    if "working_dir" in value and "role" not in value and "messages" not in value:
+        return "goose"
     if "$set" in value or "$rewindTo" in value or (kind == "gemini" and "content" in value):
         return "gemini-cli"
     if "sessionId" in value and "startTime" in value and "messages" not in value:
@@ -138,6 +163,7 @@ _ELEMENTS: tuple[tuple[str, Callable[[Mapping[str, Any]], bool]], ...] = (
     ("claude-ai", lambda value: isinstance(value.get("chat_messages"), list)),
     ("open-webui", lambda value: isinstance(value.get("chat"), dict)),
     ("librechat", lambda value: "conversationId" in value and isinstance(value.get("messages"), list)),
+    ("cline", lambda value: {"sessionId", "agent"} <= value.keys() and isinstance(value.get("messages"), list)),
     ("gemini-cli", lambda value: "sessionId" in value and isinstance(value.get("messages"), list)),
     ("langsmith", lambda value: "run_type" in value),
     ("otel", lambda value: bool(value.keys() & {"resourceSpans", "scopeSpans"}) or _is_span(value)),

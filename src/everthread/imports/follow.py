@@ -10,16 +10,20 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO
+
+import zstandard
 
 from everthread.core.entries import Mark
 from everthread.core.errors import NotFound
 from everthread.core.imports import NOT_IN_FILE, ImportSource
 from everthread.core.nouns import Ref
+from everthread.imports.detect import PACKED_LINES
 from everthread.imports.line_file import Batch, LineFile
 from everthread.imports.place import MarkRemoved
 from everthread.imports.session import BrokenEntry
@@ -27,6 +31,7 @@ from everthread.imports.write import ImportCounts, SessionWriter
 from everthread.instance import Everthread
 
 _PAGE = 1000
+MAX_UNPACKED_BYTES = 4 << 30
 MAX_OPEN = 64
 """Files whose readers stay in memory between two changes; of others the file is read again from its beginning."""
 
@@ -52,10 +57,15 @@ class Follower:
         name = stored_path(path) if name is None else name
         source = await self._imports.source(self._owner, name)
         try:
-            with path.open("rb") as file:
+            with ExitStack() as opened:
+                file: BinaryIO = opened.enter_context(path.open("rb"))
                 status = os.fstat(file.fileno())
                 if source is not None and is_unchanged(source, status):
                     return False
+                if path.name.endswith(PACKED_LINES):
+                    plain: BinaryIO = opened.enter_context(tempfile.TemporaryFile())
+                    await asyncio.to_thread(_unpack, file, plain)
+                    file = plain
                 await self._read(file, status, path, name, format, source, on_bytes)
         except FileNotFoundError:
             return await self.note_gone(name)
@@ -108,7 +118,7 @@ class Follower:
         lines, inode = self._open.get(name, (None, 0))
         if lines is None or inode != status.st_ino or lines.offset != source.read_bytes:
             return None
-        has_grown = status.st_size > lines.offset + lines.torn_bytes
+        has_grown = os.fstat(file.fileno()).st_size > lines.offset + lines.torn_bytes
         same_before = lines.digest.digest() == source.head_digest
         return lines if has_grown and same_before and lines.is_same(file) else None
 
@@ -217,11 +227,29 @@ def _skip(lines: LineFile, file: BinaryIO, source: ImportSource) -> bool:
 
 
 def is_unchanged(source: ImportSource, status: os.stat_result) -> bool:
+    is_packed = source.path.endswith(PACKED_LINES)
     return (
         source.inode == status.st_ino
         and source.updated_at == status.st_mtime_ns // 1000
-        and source.read_bytes <= status.st_size
+        and (is_packed or source.read_bytes <= status.st_size)
     )
+
+
+def _unpack(packed: BinaryIO, plain: BinaryIO) -> None:
+    """The lines of a file that its agent packs, frame after frame. What is torn waits."""
+    left = MAX_UNPACKED_BYTES
+    unpacking = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+    with unpacking.stream_reader(packed, read_across_frames=True, closefd=False) as lines:
+        try:
+            while left > 0 and (piece := lines.read(1 << 20)):
+                plain.write(piece)
+                left -= len(piece)
+        except zstandard.ZstdError as problem:
+            if not plain.tell():
+                raise BrokenEntry(f"cannot be unpacked: {problem}") from problem
+    if left <= 0:
+        raise BrokenEntry(f"unpacks to more than {MAX_UNPACKED_BYTES >> 30} GB")
+    plain.flush()
 
 
 def stored_path(path: Path) -> str:

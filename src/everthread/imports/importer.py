@@ -21,13 +21,15 @@ from typing import Any, BinaryIO
 
 from everthread.core.errors import Invalid
 from everthread.core.imports import ImportSource
-from everthread.imports import chat_exports, message_lists, opencode
+from everthread.imports import chat_exports, message_lists
+from everthread.imports.agent_databases import DATABASES, Sessions
 from everthread.imports.chat_exports import Draft
 from everthread.imports.detect import Detected, Shape, detect, element_format
 from everthread.imports.follow import Follower, is_unchanged, stored_path
 from everthread.imports.gemini_cli import read_document
 from everthread.imports.line_file import READERS
-from everthread.imports.session import BrokenEntry, NativeMessage, Session, parse_line
+from everthread.imports.session import BrokenEntry, NativeMessage, Session, parse_json, parse_line
+from everthread.imports.task_files import read_task
 from everthread.imports.write import ImportCounts, SessionWriter
 from everthread.instance import Everthread
 
@@ -50,7 +52,8 @@ _READ_ONE: dict[str, Callable[[Mapping[str, Any]], Draft]] = {
     "openai-chat": message_lists.read_openai_chat,
 }
 FORMATS = (
-    "everthread", *READERS, "opencode", *_READ_ONE, "letta", "langsmith", "otel", "openai-agents",
+    "everthread", *dict.fromkeys([*READERS, *DATABASES]), "cline", "roo",
+    *_READ_ONE, "letta", "langsmith", "otel", "openai-agents",
 )  # fmt: skip
 
 
@@ -158,7 +161,7 @@ class Importer:
             with path.open("rb") as file:
                 await self._import_elements(_each_line(file, self._on_bytes), path)
         else:
-            await self._import_elements(_document(path, self._on_bytes), path)
+            await self._import_elements(_document(path, self._on_bytes), path, detected.format)
 
     async def _import_archive(self, path: Path) -> None:
         async def pieces() -> AsyncIterator[bytes]:
@@ -198,15 +201,15 @@ class Importer:
                     unpacked.unlink(missing_ok=True)
 
     async def _import_database(self, path: Path, name: str, format: str) -> None:
-        """Of opencode's database only the sessions that changed since it was last read."""
+        """Of an agent's database only the sessions that changed since it was last read."""
         changed_at = await asyncio.to_thread(database_changed_at, path)
         known = await self._imports.source(self._owner, name)
         if known is not None and known.updated_at == changed_at and known.inode is not None:
             return
         read = 0 if known is None else known.read_bytes
-        found: Iterator[tuple[int, Session, list[NativeMessage | BrokenEntry]]]
-        if format == "opencode":
-            found = opencode.read_sessions(path, read)
+        found: Sessions
+        if format in DATABASES:
+            found = DATABASES[format](path, read)
         else:
             found = ((0, *draft) for draft in message_lists.read_agents_sdk(path))
         while (draft := await asyncio.to_thread(next, found, None)) is not None:
@@ -231,7 +234,7 @@ class Importer:
         for start in range(0, len(said), _BATCH):
             await self._writer.write(session, said[start : start + _BATCH], source=0, place=str(path))
 
-    async def _import_elements(self, values: Iterator[object], path: Path) -> None:
+    async def _import_elements(self, values: Iterator[object], path: Path, known: str = "json") -> None:
         """Write conversation by conversation. Runs and spans are gathered, because one conversation has many."""
         gathered: dict[str, list[Mapping[str, Any]]] = {"langsmith": [], "otel": []}
         messages: list[Mapping[str, Any]] = []
@@ -241,7 +244,7 @@ class Importer:
             if isinstance(value, BrokenEntry):
                 self.counts.add_problem(f"{path}: entry {number} {value}")
                 continue
-            format = element_format(value)
+            format = known if known == "task" else element_format(value)
             if format in gathered and isinstance(value, dict):
                 gathered[format].append(value)
                 if len(gathered[format]) >= _SPANS_AT_ONCE:
@@ -284,7 +287,9 @@ def database_changed_at(path: Path) -> int:
 def _drafts(value: object, format: str | None, path: Path) -> Iterator[tuple[Session, Iterable[NativeMessage]]]:
     if not isinstance(value, dict) or format is None:
         raise BrokenEntry("is no conversation of a known format")
-    if format == "letta":
+    if format in ("task", "cline"):
+        yield read_task(value, path)
+    elif format == "letta":
         yield from message_lists.read_letta(value)
     elif format == "gemini-cli":
         sessions, said = read_document(value, path)
@@ -308,7 +313,7 @@ def _document(path: Path, on_bytes: Callable[[int], None]) -> Iterator[object]:
         raise BrokenEntry(f"is one JSON object of more than {MAX_DOCUMENT_BYTES >> 20} MB")
     raw = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
     on_bytes(len(raw))
-    yield parse_line(raw)
+    yield parse_line(raw) if not raw.lstrip().startswith(b"[") else {"messages": parse_json(raw)}
 
 
 def _each_line(file: BinaryIO, on_bytes: Callable[[int], None]) -> Iterator[object]:

@@ -17,7 +17,16 @@ from typing import BinaryIO
 from everthread.imports.claude_code import ClaudeCodeReader
 from everthread.imports.codex import CodexReader
 from everthread.imports.gemini_cli import GeminiReader
-from everthread.imports.more_agents import CopilotReader, CursorReader, PiReader, QwenReader
+from everthread.imports.growing_agents import AiderReader, GrokReader, KimiReader
+from everthread.imports.more_agents import (
+    AntigravityReader,
+    CopilotReader,
+    CursorReader,
+    DeepSeekReader,
+    GooseReader,
+    PiReader,
+    QwenReader,
+)
 from everthread.imports.session import BrokenEntry, LineReader, NativeMessage, parse_line
 
 READERS: dict[str, Callable[[PurePath], LineReader]] = {
@@ -25,10 +34,20 @@ READERS: dict[str, Callable[[PurePath], LineReader]] = {
     "codex": CodexReader,
     "gemini-cli": GeminiReader,
     "pi": PiReader,
+    "omp": PiReader,
+    "openclaw": PiReader,
     "qwen-code": QwenReader,
     "copilot-cli": CopilotReader,
     "cursor-cli": CursorReader,
+    "antigravity": AntigravityReader,
+    "deepseek": DeepSeekReader,
+    "goose": GooseReader,
+    "kimi": KimiReader,
+    "grok": GrokReader,
+    "aider": AiderReader,
 }
+_TEXT = {"aider"}
+"""Formats whose lines are no JSON: a last line without an end is never whole."""
 BATCH_MESSAGES = 500
 BATCH_BYTES = 4 << 20
 MAX_LINE_BYTES = 64 << 20
@@ -104,7 +123,7 @@ class LineFile:
                 raise BrokenEntry(f"line {self._line_number + 1} is longer than {MAX_LINE_BYTES:,} bytes")
             if not chunk:
                 batch.is_last = True
-                if rest and _is_whole(rest):
+                if rest and self.format not in _TEXT and _is_whole(rest):
                     self._take(rest, batch)
                     rest = b""
                 self.torn_bytes = len(rest)
@@ -124,6 +143,8 @@ class LineFile:
             batch.problems.append(f"{self.path}:{self._line_number}: {problem}")
             said = []
         new = [message for message in said if self._is_new(message)]
+        if new and new[0].grows and self._has_grown(new[0], line, batch):
+            return
         if not new:
             self._take_other(line, batch)
             return
@@ -144,14 +165,27 @@ class LineFile:
         else:
             batch.before += line
 
+    def _has_grown(self, message: NativeMessage, line: bytes, batch: Batch) -> bool:
+        """Put a message in the place of what it was some lines before, if that is still to be written."""
+        before, first_byte, kept = batch.messages[-1] if batch.messages else (None, None, bytearray())
+        if before is None or first_byte is None or before.session is not message.session:
+            return False
+        if before.payload["id"] != message.payload["id"]:
+            return False
+        kept += line
+        batch.messages[-1] = (message, first_byte, kept)
+        return True
+
     def has(self, session_id: str, message_id: str) -> bool:
         """Whether this message was in what was read so far."""
         return f"{session_id} {message_id}" in self._seen
 
     def _is_new(self, message: NativeMessage) -> bool:
         id = f"{message.session.id} {message.payload['id']}"
-        digest = str(message.payload.get("line", message.payload))
         known = self._seen.setdefault(id, set())
+        if message.grows:
+            return True
+        digest = str(message.payload.get("line", message.payload))
         is_new = digest not in known
         known.add(digest)
         return is_new

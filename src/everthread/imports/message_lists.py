@@ -8,7 +8,6 @@ their position in it, so that a second import finds them again.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from hashlib import sha256
@@ -23,6 +22,7 @@ from everthread.imports.session import (
     dict_at,
     moment_of,
     one_line_title,
+    open_read_only,
     safe_id,
     text_in,
     time_of,
@@ -249,9 +249,7 @@ def _json_list(value: object) -> list[Any]:
 
 def read_agents_sdk(path: Path) -> Iterator[tuple[Session, list[NativeMessage | BrokenEntry]]]:
     """The OpenAI Agents SDK's `SQLiteSession`: items of the Responses API by session."""
-    with closing(
-        sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10, check_same_thread=False)
-    ) as connection:
+    with closing(open_read_only(path)) as connection:
         sessions = connection.execute(
             "SELECT session_id, created_at FROM agent_sessions ORDER BY created_at"
         ).fetchall()

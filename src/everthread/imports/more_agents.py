@@ -1,19 +1,25 @@
-"""Readers of more coding agents with sessions in JSON lines: pi and its relatives, Qwen Code, Copilot CLI, Cursor CLI.
+"""Readers of more coding agents with a message in each line: pi and its relatives, Qwen Code, Copilot CLI, Cursor CLI,
+Antigravity, DeepSeek, Goose.
 
 pi       `~/.pi/agent/sessions`, `~/.omp/agent/sessions`, `~/.openclaw/agents/*/sessions`: a tree by `parentId`
 Qwen     `~/.qwen/projects/*/chats`: lines like Claude Code's, with Google's parts as content
 Copilot  `~/.copilot/session-state/*/events.jsonl`: events, of which some are messages
 Cursor   `~/.cursor/projects/*/agent-transcripts`: messages without ids and times
+Antigravity  `~/.gemini/antigravity*/brain/*/.system_generated/logs/transcript.jsonl`: steps, of which some are messages
+DeepSeek `~/.dsh/sessions/*/*/session.jsonl.zstd`: events; an answer is streamed first, and then written whole
+Goose    `~/.local/share/goose/sessions/*.jsonl`: a head, and messages; newer ones have a database
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
+from everthread.imports.blocks import message_payloads
 from everthread.imports.session import (
-    LineIds,
+    BrokenEntry,
     NativeMessage,
     Session,
     dict_at,
@@ -28,55 +34,9 @@ from everthread.imports.session import (
     tool_call,
     without_none,
 )
+from everthread.imports.session_lines import SessionLines
 
 _PI_FAMILY = ("openclaw", "omp", "pi")
-
-
-class _Lines:
-    """What these readers share: one session, ids, and the message that each line follows."""
-
-    def __init__(self, agent: str, name: str) -> None:
-        self.agent = agent
-        self.name = name
-        self.session: Session | None = None
-        self.last: str | None = None
-        self._ids = LineIds()
-        self._messages: dict[str, str | None] = {}
-        """For the native id of each line the id of the last message up to it."""
-
-    def begin(self, native: object, **known: object) -> Session:
-        """The session; the first line that names it counts."""
-        if self.session is None:
-            named = native if isinstance(native, str) and native else self.name
-            self.session = Session(id=safe_id(self.agent, named), agent=self.agent)
-            self.session.note(agent=self.agent, session=named)
-        self.session.note(**known)
-        return self.session
-
-    def pass_on(self, value: Mapping[str, Any], parent: str) -> None:
-        """Let lines after one that is no message follow the message before it."""
-        if isinstance(value.get(parent), str) and isinstance(value.get("id"), str):
-            self._messages[value["id"]] = self._messages.get(value[parent], self.last)
-
-    def said(
-        self, payload: dict[str, Any], line: bytes, *, id: object, at: object, parent: object = None
-    ) -> NativeMessage:
-        """A message, after its parent or, without one, after the last."""
-        session = self.begin(None)
-        session.created_at = session.created_at or moment_of(at)
-        own = safe_id(id) if isinstance(id, str) and id else self._ids.of(line)
-        if payload["role"] == "user":
-            session.name_after(text_in(payload["content"]))
-        common = without_none({"created_at": time_of(at), "line": line_digest(line)[:16]})
-        after = self._messages.get(parent, self.last) if isinstance(parent, str) else self.last
-        self.last = own
-        if isinstance(id, str):
-            self._messages[id] = own
-        return NativeMessage(session=session, payload={**common, **payload, "id": own}, after=after)
-
-
-def _sessions(lines: _Lines) -> dict[str, Session]:
-    return {} if lines.session is None else {lines.session.id: lines.session}
 
 
 class PiReader:
@@ -84,12 +44,12 @@ class PiReader:
 
     def __init__(self, path: PurePath) -> None:
         agent = next((name for name in _PI_FAMILY if f".{name}" in path.parts or name in path.parts), "pi")
-        self._lines = _Lines(agent, path.stem)
+        self._lines = SessionLines(agent, path.stem)
         self._model: object = None
 
     @property
     def sessions(self) -> dict[str, Session]:
-        return _sessions(self._lines)
+        return self._lines.sessions
 
     def read(self, line: bytes) -> list[NativeMessage]:
         value = parse_line(line)
@@ -137,11 +97,11 @@ class QwenReader:
     """Reads one session of Qwen Code."""
 
     def __init__(self, path: PurePath) -> None:
-        self._lines = _Lines("qwen-code", path.stem)
+        self._lines = SessionLines("qwen-code", path.stem)
 
     @property
     def sessions(self) -> dict[str, Session]:
-        return _sessions(self._lines)
+        return self._lines.sessions
 
     def read(self, line: bytes) -> list[NativeMessage]:
         value = parse_line(line)
@@ -191,12 +151,12 @@ class CopilotReader:
     """Reads the events of one session of Copilot CLI."""
 
     def __init__(self, path: PurePath) -> None:
-        self._lines = _Lines("copilot-cli", path.parent.name or path.stem)
+        self._lines = SessionLines("copilot-cli", path.parent.name or path.stem)
         self._model: object = None
 
     @property
     def sessions(self) -> dict[str, Session]:
-        return _sessions(self._lines)
+        return self._lines.sessions
 
     def read(self, line: bytes) -> list[NativeMessage]:
         value = parse_line(line)
@@ -230,11 +190,11 @@ class CursorReader:
     """Reads one transcript of Cursor CLI, which has neither ids nor times."""
 
     def __init__(self, path: PurePath) -> None:
-        self._lines = _Lines("cursor-cli", path.stem)
+        self._lines = SessionLines("cursor-cli", path.stem)
 
     @property
     def sessions(self) -> dict[str, Session]:
-        return _sessions(self._lines)
+        return self._lines.sessions
 
     def read(self, line: bytes) -> list[NativeMessage]:
         value = parse_line(line)
@@ -247,3 +207,138 @@ class CursorReader:
         kept = [one for one in blocks if one not in uses] if blocks else content or ""
         payload = without_none({"role": value["role"], "content": kept, "tool_calls": calls or None})
         return [self._lines.said(payload, line, id=None, at=value.get("timestamp"))]
+
+
+_METADATA = re.compile(r"<(ADDITIONAL_METADATA|USER_SETTINGS_CHANGE)>(.*?)</\1>", re.DOTALL)
+_SPOKEN_STEPS = (None, "", "PLANNER_RESPONSE")
+_STEP_FILE = re.compile(
+    r"^\s*(?:File Path|Created file|Edited file|Modified file):?\s+`?(?:file://)?(/[^`\n]*)", re.MULTILINE
+)
+_STEP_COMMAND = re.compile(r"^\s*Task Description:\s*(.+)$", re.MULTILINE)
+
+
+class AntigravityReader:
+    """Reads one transcript of Antigravity. Most of its steps are tools at work, told as text."""
+
+    def __init__(self, path: PurePath) -> None:
+        name = path.parents[2].name if len(path.parents) > 3 else path.stem
+        self._lines = SessionLines("antigravity", name or path.stem)
+
+    @property
+    def sessions(self) -> dict[str, Session]:
+        return self._lines.sessions
+
+    def read(self, line: bytes) -> list[NativeMessage]:
+        value = parse_line(line)
+        content = None if value is None else value.get("content")
+        if value is None or not isinstance(content, str) or not content.strip():
+            return []
+        source, kind = value.get("source"), value.get("type")
+        payload: dict[str, Any]
+        if source == "USER_EXPLICIT":
+            for name, told in _METADATA.findall(content):
+                if name == "ADDITIONAL_METADATA":
+                    self._note(told)
+            said = _METADATA.sub("", content).strip().removeprefix("<USER_REQUEST>").removesuffix("</USER_REQUEST>")
+            payload = {"role": "user", "content": said.strip()}
+        elif source == "MODEL" and kind in _SPOKEN_STEPS:
+            payload = {"role": "assistant", "content": content}
+        elif source == "MODEL":
+            return self._step(str(kind), content, line, value.get("created_at"))
+        else:
+            return []
+        return [self._lines.said(payload, line, id=None, at=value.get("created_at"))]
+
+    def _note(self, told: str) -> None:
+        try:
+            metadata = parse_line(told.encode("utf-8", "replace"))
+        except BrokenEntry:
+            return
+        self._lines.begin(None, cwd=(metadata or {}).get("cwd"))
+
+    def _step(self, kind: str, content: str, line: bytes, at: object) -> list[NativeMessage]:
+        """A tool at work: the call, as far as the text names what it was about, and what came of it."""
+        file, command = _STEP_FILE.search(content), _STEP_COMMAND.search(content)
+        given = {"path": file[1].strip()} if file else {"command": command[1].strip()} if command else {}
+        call = tool_call(f"step-{line_digest(line)[:12]}", kind.lower(), given)
+        asked = self._lines.said({"role": "assistant", "content": "", "tool_calls": [call]}, line, id=None, at=at)
+        result = {"role": "tool", "tool_call_id": call["id"], "content": content}
+        return [asked, self._lines.said(result, line, id=None, at=at)]
+
+
+class DeepSeekReader:
+    """Reads the log of one session of DeepSeek's harness."""
+
+    def __init__(self, path: PurePath) -> None:
+        self._lines = SessionLines("deepseek", path.parent.name or path.stem)
+        self._made: set[object] = set()
+        """Calls that stood in a message."""
+
+    @property
+    def sessions(self) -> dict[str, Session]:
+        return self._lines.sessions
+
+    def read(self, line: bytes) -> list[NativeMessage]:
+        value = parse_line(line)
+        if value is None:
+            return []
+        data, at = dict_at(value, "data"), value.get("time")
+        payloads: list[dict[str, Any]] = []
+        match value.get("type"):
+            case "session":
+                session = self._lines.begin(value.get("id"), cwd=value.get("cwd"))
+                session.created_at = session.created_at or moment_of(value.get("createdAt"))
+            case "session/title" if isinstance(data.get("title"), str):
+                if dict_at(data, "source").get("kind") != "fallback":  # which is the beginning of the first prompt
+                    self._lines.begin(None).title = one_line_title(data["title"])
+            case "user/message":
+                is_typed = dict_at(data, "source").get("kind") in (None, "user")
+                payloads = message_payloads("user", data.get("content"))
+                for payload in payloads if not is_typed else ():
+                    payload["is_meta"] = True
+            case "assistant/message":
+                message = dict_at(data, "message")
+                model = message.get("model") or dict_at(message, "source").get("model")
+                usage = message.get("usage") or data.get("usage")
+                payloads = message_payloads("assistant", message.get("content"), model=model, usage=usage)
+                self._made |= {call["id"] for payload in payloads for call in payload.get("tool_calls") or ()}
+            case "tool/call" if data.get("callId") not in self._made:
+                call = tool_call(data.get("callId"), data.get("name"), data.get("arguments"))
+                payloads = [{"role": "assistant", "content": "", "tool_calls": [call]}]
+            case "tool/result":
+                payloads = message_payloads("tool", dict_at(data, "message").get("content"))
+        return self._lines.all_said(payloads, line, id=None, at=at)
+
+
+class GooseReader:
+    """Reads one session of Goose before 1.10."""
+
+    def __init__(self, path: PurePath) -> None:
+        self._lines = SessionLines("goose", path.stem)
+
+    @property
+    def sessions(self) -> dict[str, Session]:
+        return self._lines.sessions
+
+    def read(self, line: bytes) -> list[NativeMessage]:
+        value = parse_line(line)
+        if value is None:
+            return []
+        if "working_dir" in value and "role" not in value:
+            session = self._lines.begin(value.get("id"), cwd=value.get("working_dir"))
+            session.created_at = session.created_at or moment_of(value.get("created_at"))
+            if isinstance(value.get("description"), str) and value["description"].strip():
+                session.title = one_line_title(value["description"])
+            return []
+        if value.get("role") not in ("user", "assistant"):
+            return []
+        payloads = goose_payloads(value["role"], value.get("content"), dict_at(value, "metadata"))
+        return self._lines.all_said(payloads, line, id=value.get("id"), at=value.get("created"))
+
+
+def goose_payloads(role: str, content: object, metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A message of Goose. What only the model sees is a summary, or Goose's own words about one."""
+    payloads = message_payloads(role, content)
+    if metadata.get("userVisible") is False and role == "user":
+        return [summary_payload("", payload["content"], {}) for payload in payloads if payload["role"] == "user"]
+    return payloads

@@ -19,6 +19,7 @@ from everthread.imports.session import (
     dict_at,
     moment_of,
     one_line_title,
+    open_read_only,
     parse_line,
     safe_id,
     text_in,
@@ -36,10 +37,7 @@ def read_sessions(
 ) -> Iterator[tuple[int, Session, list[NativeMessage | BrokenEntry]]]:
     """Each session that changed since this time in milliseconds, the oldest change first: when it changed, what it is,
     and its messages."""
-    with closing(
-        sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10, check_same_thread=False)
-    ) as connection:
-        connection.row_factory = sqlite3.Row
+    with closing(open_read_only(path)) as connection:
         rows = [dict(row) for row in connection.execute("SELECT * FROM session")]
         due = sorted((_changed_at(row), str(row["id"])) for row in rows)
         by_id = {str(row["id"]): row for row in rows}

@@ -1,17 +1,21 @@
 """What the readers of this room give: sessions of other programs, and the messages said in them.
 
-A reader is pure: it takes the lines or the document of one file and knows nothing of a database. It names the message
-that each message follows, so that branches are kept; `place.py` turns that into places in our log.
+A reader is pure: it takes the lines or the document of one file and knows nothing of a database (a few look for the
+session's title and folder in a small file beside it). It names the message that each message follows, so that branches
+are kept; `place.py` turns that into places in our log.
 """
 
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
+from pathlib import Path, PurePath
 from typing import Any, Protocol
 
 import orjson
@@ -19,6 +23,7 @@ import orjson
 from everthread.core.ids import MAX_ID_CHARACTERS
 
 MAX_TITLE = 80
+MAX_BESIDE_BYTES = 16 << 20
 _MILLIS, _MICROS, _NANOS = 1e11, 1e14, 1e17
 """Numbers from which on a time counts milliseconds, microseconds, nanoseconds: as seconds they would be past the year
 5000."""
@@ -61,6 +66,8 @@ class NativeMessage:
     """With an `id` that is the same whenever and wherever in its file the message is read."""
     after: str | None = None
     """The id of the message that it follows; None for the first, and where the file does not say."""
+    grows: bool = False
+    """Whether the lines that follow can add to it: then it comes again, whole, with the same id."""
 
 
 class LineReader(Protocol):
@@ -94,19 +101,18 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
     """A line as a JSON object; None for an empty one. Raises BrokenEntry."""
     if not line.strip():
         return None
-    try:
-        value = orjson.loads(line)
-    except ValueError:
-        value = _parse_carefully(line)
+    value = parse_json(line)
     if not isinstance(value, dict):
         raise BrokenEntry(f"is a JSON {type(value).__name__}, not an object")
     return value
 
 
-def _parse_carefully(line: bytes) -> object:
-    """What orjson refuses and Python reads: lone surrogates, very large numbers."""
+def parse_json(text: bytes) -> object:
+    """Any JSON, also what orjson refuses and Python reads: lone surrogates, very large numbers. Raises BrokenEntry."""
+    with suppress(ValueError):
+        return orjson.loads(text)
     try:
-        return json.loads(line.decode("utf-8", "surrogatepass"))
+        return json.loads(text.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as problem:
         raise BrokenEntry(f"is not JSON: {problem}") from problem
 
@@ -150,6 +156,26 @@ def safe_id(*parts: object) -> str:
         return id
     plain = "".join(one if one.isascii() and one.isprintable() else "?" for one in id[:60])
     return f"{plain}-{sha256(repr(id).encode()).hexdigest()[:32]}"
+
+
+def small_document(path: PurePath) -> dict[str, Any]:
+    """What an agent keeps beside a session: its title, its folder. Empty where there is no such file, or no object."""
+    try:
+        value = orjson.loads(Path(path).read_bytes()) if Path(path).stat().st_size <= MAX_BESIDE_BYTES else None
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def open_read_only(path: Path) -> sqlite3.Connection:
+    """A database of another program, opened so that nothing is written beside it: SQLite would make the files of its
+    write-ahead log where there are none. Without one, the file alone is the whole database."""
+    log = path.with_name(f"{path.name}-wal")
+    is_alone = not log.exists() or log.stat().st_size == 0
+    address = f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if is_alone else ''}"
+    connection = sqlite3.connect(address, uri=True, timeout=10, check_same_thread=False)
+    connection.row_factory = sqlite3.Row
+    return connection
 
 
 def dict_at(value: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -17,9 +17,11 @@ from pathlib import Path
 
 from everthread.core.errors import StoreError
 from everthread.core.imports import ImportSource
-from everthread.imports.detect import is_copy
+from everthread.imports.detect import PACKED_LINES, is_copy
 from everthread.imports.follow import is_unchanged, stored_path
 from everthread.imports.importer import Importer, database_changed_at
+from everthread.imports.line_file import READERS
+from everthread.imports.task_files import HISTORY
 from everthread.imports.write import ImportCounts
 from everthread.instance import Everthread
 
@@ -27,6 +29,9 @@ SWEEP_SECONDS = 120.0
 """How often all files are looked at although nothing was heard of them: events can be lost, folders can be new."""
 POLL_SECONDS = 5.0
 """The same without watchfiles."""
+_LOOK_SECONDS = 1.0
+"""How often files are looked at in whose folders nothing is heard."""
+_NO_PROJECTS = {"Library", "node_modules", "snap", "venv", "__pycache__"}
 _DEBOUNCE_MILLIS, _STEP_MILLIS = 400, 200
 
 
@@ -36,12 +41,15 @@ class AgentFolder:
 
     agent: str
     path: Path
-    suffixes: tuple[str, ...] = (".jsonl",)
+    endings: tuple[str, ...] = (".jsonl",)
     prefix: str = ""
+    depth: int | None = None
+    """How many folders deep sessions stand in a folder that is not the agent's own. Such a folder is looked through
+    now and then; only the files found in it are looked at often."""
 
     def holds(self, path: Path) -> bool:
         """Whether a file in it is a session."""
-        return path.name.startswith(self.prefix) and path.suffix in self.suffixes and not is_copy(path)
+        return path.name.startswith(self.prefix) and path.name.endswith(self.endings) and not is_copy(path)
 
     def files(self) -> Iterator[Path]:
         """All sessions in it; folders that cannot be read are passed over."""
@@ -49,6 +57,9 @@ class AgentFolder:
             yield self.path
         for above, folders, names in os.walk(self.path):
             folders.sort()
+            if self.depth is not None:
+                is_deep = len(Path(above).relative_to(self.path).parts) >= self.depth
+                folders[:] = [] if is_deep else [one for one in folders if one not in _NO_PROJECTS and one[0] != "."]
             for name in sorted(names):
                 path = Path(above, name)
                 if self.holds(path):
@@ -64,18 +75,66 @@ def agent_folders(home: Path, environment: Mapping[str, str]) -> list[AgentFolde
     claude = named("CLAUDE_CONFIG_DIR", home / ".claude")
     codex = named("CODEX_HOME", home / ".codex")
     data = named("XDG_DATA_HOME", home / ".local" / "share")
+    gemini = named("GEMINI_CLI_HOME", home) / ".gemini"
+    cline = named("CLINE_DATA_DIR", named("CLINE_DIR", home / ".cline") / "data")
+    hermes = home / ".hermes"
+    brains = sorted({gemini / "antigravity", *gemini.glob("antigravity*")})
+    profiles = sorted((hermes / "profiles").glob("*"))
     return [
         AgentFolder(agent="claude-code", path=claude / "projects"),
         AgentFolder(agent="codex", path=codex / "sessions", prefix="rollout-"),
         AgentFolder(agent="codex", path=codex / "archived_sessions", prefix="rollout-"),
-        AgentFolder(agent="gemini-cli", path=home / ".gemini" / "tmp", suffixes=(".json", ".jsonl"), prefix="session-"),
+        AgentFolder(agent="gemini-cli", path=gemini / "tmp", endings=(".json", ".jsonl"), prefix="session-"),
+        AgentFolder(agent="opencode", path=data / "opencode" / "opencode.db"),
         AgentFolder(agent="qwen-code", path=home / ".qwen" / "projects"),
         AgentFolder(agent="copilot-cli", path=home / ".copilot" / "session-state", prefix="events"),
+        AgentFolder(agent="cursor-cli", path=named("CURSOR_CONFIG_DIR", home / ".cursor") / "projects"),
         AgentFolder(agent="pi", path=home / ".pi" / "agent" / "sessions"),
-        AgentFolder(agent="pi", path=home / ".openclaw" / "agents"),
-        AgentFolder(agent="cursor-cli", path=home / ".cursor" / "projects"),
-        AgentFolder(agent="opencode", path=data / "opencode" / "opencode.db"),
+        AgentFolder(agent="omp", path=home / ".omp" / "agent" / "sessions"),
+        AgentFolder(agent="openclaw", path=named("OPENCLAW_STATE_DIR", home / ".openclaw") / "agents"),
+        AgentFolder(
+            agent="kimi", path=named("KIMI_CODE_HOME", home / ".kimi-code") / "sessions", endings=("wire.jsonl",)
+        ),
+        AgentFolder(agent="grok", path=named("GROK_HOME", home / ".grok") / "sessions", endings=("updates.jsonl",)),
+        AgentFolder(
+            agent="deepseek",
+            path=named("DSH_HOME", home / ".dsh") / "sessions",
+            endings=("session.jsonl", "session.jsonl.zstd"),
+        ),
+        *(
+            AgentFolder(agent="antigravity", path=brain / "brain", endings=("transcript.jsonl",), prefix="transcript")
+            for brain in brains
+        ),
+        AgentFolder(agent="cline", path=cline / "sessions", endings=(".messages.json",)),
+        AgentFolder(agent="cline", path=cline / "tasks", endings=(HISTORY,)),
+        *(
+            AgentFolder(agent=agent, path=storage / extension / "tasks", endings=(HISTORY,))
+            for agent, extension in _EXTENSIONS.items()
+            for storage in _editor_storages(home, environment)
+        ),
+        AgentFolder(agent="goose", path=data / "goose" / "sessions"),
+        AgentFolder(agent="goose", path=data / "goose" / "sessions" / "sessions.db"),
+        AgentFolder(agent="hermes", path=hermes / "state.db"),
+        *(AgentFolder(agent="hermes", path=profile / "state.db") for profile in profiles),
+        AgentFolder(agent="zed", path=data / "zed" / "threads" / "threads.db"),
+        AgentFolder(agent="zed", path=home / "Library" / "Application Support" / "Zed" / "threads" / "threads.db"),
+        AgentFolder(agent="aider", path=home, endings=(".aider.chat.history.md",), depth=3),
     ]
+
+
+_EXTENSIONS = {"cline": "saoudrizwan.claude-dev", "roo": "rooveterinaryinc.roo-cline"}
+_EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
+_EDITOR_SERVERS = (".vscode-server", ".vscode-server-insiders", ".cursor-server", ".windsurf-server")
+
+
+def _editor_storages(home: Path, environment: Mapping[str, str]) -> list[Path]:
+    """Where editors made from VS Code keep what belongs to their extensions."""
+    bases = [home / ".config", home / "Library" / "Application Support"]
+    if environment.get("APPDATA"):
+        bases.append(Path(environment["APPDATA"]))
+    homes = [base / editor for base in bases for editor in _EDITORS]
+    homes += [home / server / "data" for server in _EDITOR_SERVERS]
+    return [one / "User" / "globalStorage" for one in homes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,16 +188,22 @@ class Watcher:
         """Read what changes, until stopped."""
         self._is_following = True
         while not stopped.is_set():
-            roots = [folder for folder in self._folders if folder.path.exists()]
-            async with aclosing(_changes(roots, stopped)) as changes:
+            there = [folder for folder in self._folders if await asyncio.to_thread(folder.path.exists)]
+            roots = [folder for folder in there if folder.depth is None]
+            async with aclosing(_changes(roots, stopped, self._looked_at_often)) as changes:
                 async for paths in changes:
                     if paths is None:
                         async for seen in self.sweep():
                             yield seen
                     for path in paths or ():
-                        folder = _folder_of(path, roots)
+                        folder = _folder_of(path, there)
                         if folder is not None and (change := await self.catch_up(*folder)) is not None:
                             yield change
+
+    def _looked_at_often(self) -> list[Path]:
+        """The files that were found in folders where nothing is heard."""
+        deep = [folder for folder in self._folders if folder.depth is not None]
+        return [path for path in self._looked if any(folder.holds(path) for folder in deep)] if deep else []
 
     async def catch_up(self, path: Path, folder: AgentFolder) -> FileChange | None:
         """Read one file, if it changed since it was last read."""
@@ -164,7 +229,7 @@ class Watcher:
         return FileChange(agent=folder.agent, path=path, messages=new[0], revised=new[1], removed=new[2], is_gone=False)
 
     async def _read(self, path: Path, folder: AgentFolder) -> None:
-        if path.suffix != ".jsonl":
+        if folder.agent not in READERS or not path.name.endswith((".jsonl", ".md", PACKED_LINES)):
             await self._importer.import_file(path)
             return
         try:
@@ -217,7 +282,9 @@ def _folder_of(path: Path, folders: list[AgentFolder]) -> tuple[Path, AgentFolde
     return None
 
 
-async def _changes(folders: list[AgentFolder], stopped: asyncio.Event) -> AsyncGenerator[list[Path] | None, None]:
+async def _changes(
+    folders: list[AgentFolder], stopped: asyncio.Event, unheard: Callable[[], list[Path]]
+) -> AsyncGenerator[list[Path] | None, None]:
     """The paths that changed, as the system tells; None for a look at all. Ends when it is time for the next one."""
     has_events = bool(folders) and find_spec("watchfiles") is not None
     pause = asyncio.Event()
@@ -246,7 +313,14 @@ async def _changes(folders: list[AgentFolder], stopped: asyncio.Event) -> AsyncG
         try:
             await asyncio.sleep(0)  # it listens from now on, so that nothing falls between the look and the listening
             yield None
-            while (changes := await coming) is not None:
+            while True:
+                while often := unheard():
+                    done, _ = await asyncio.wait((coming,), timeout=_LOOK_SECONDS)
+                    if done:
+                        break
+                    yield often
+                if (changes := await coming) is None:
+                    break
                 coming = asyncio.ensure_future(anext(heard, None))
                 yield sorted({Path(name) for _, name in changes})
         finally:
