@@ -22,7 +22,16 @@ from typing import Any
 VERSION = 1
 SIGNED_FIELDS = ("owner", "conversation_id", "count", "chain", "changes", "changes_chain", "signed_at")
 _SECRET = 8
-_ERASED = 4
+_SALT_BYTES = 16
+_HASH_BYTES = 32
+_ENTRY_FIELDS: dict[str, tuple[type, ...]] = {
+    "seq": (int,), "id": (str,), "kind": (int,), "revises": (int, type(None)), "how": (int, type(None)),
+    "parent_seq": (int, type(None)), "role": (str,), "created_at": (int,), "chain_version": (int,), "revision": (int,),
+    "origin": (int,), "flags": (int,), "salt": (str, type(None)), "commitment": (str, type(None)),
+}  # fmt: skip
+_TEXT_FIELDS = frozenset({"raw", "raw64"})
+_DERIVED_FIELDS = frozenset({"tokens", "branch", "depth", "newest_seq", "updated_at"})
+"""They follow from the other entries, and prove nothing."""
 
 
 class Wrong(Exception):
@@ -38,17 +47,50 @@ def genesis(kind: str, owner: str, conversation: str) -> bytes:
 
 
 def entry_link(before: bytes, entry: Mapping[str, Any]) -> bytes:
-    """The chain after an entry."""
-    salt, raw, commitment = (_bytes(entry, name) for name in ("salt", "raw", "commitment"))
-    if raw is not None and salt is not None:
-        commitment = sha256(salt + raw).digest()
-    if commitment is None:
-        raise Wrong(f"entry {entry['seq']} has neither text nor commitment")
+    """The chain after an entry; Wrong for one whose bytes could be read in two ways, such as a text without its salt."""
+    _check_entry(entry)
+    raw = _text(entry)
+    if raw is None:
+        commitment = _hex(entry["commitment"], _HASH_BYTES)
+    else:
+        commitment = sha256(_hex(entry["salt"], _SALT_BYTES) + raw).digest()
+        if entry["commitment"] is not None and _hex(entry["commitment"], _HASH_BYTES) != commitment:
+            raise Wrong(f"the text of entry {entry['seq']} is not what it was committed to")
     names = ["seq", "id", "kind", "revises", "how", "parent_seq", "role", "created_at"]
     fields = [entry[name] for name in names]
     if entry["chain_version"] >= 2:
         fields += [entry["chain_version"], entry["revision"], entry["origin"], entry["flags"] & _SECRET]
     return sha256(before + "".join(f"{field}\x00" for field in fields).encode() + commitment).digest()
+
+
+def _check_entry(entry: Mapping[str, Any]) -> None:
+    """Nothing may stand beside what is hashed, and no value may hold the bytes that part two of them."""
+    if unknown := set(entry) - set(_ENTRY_FIELDS) - _TEXT_FIELDS - _DERIVED_FIELDS:
+        raise Wrong(f"entry {entry.get('seq')!r} has fields that nothing proves: {', '.join(sorted(unknown))}")
+    for name, types in _ENTRY_FIELDS.items():
+        if type(entry[name]) not in types or (type(entry[name]) is str and "\x00" in entry[name]):
+            raise Wrong(f"the {name} of entry {entry.get('seq')!r} is of no kind that it can have")
+    if entry["chain_version"] not in (1, 2):
+        raise Wrong(f"entry {entry['seq']} has a link of version {entry['chain_version']}; a newer checker may know it")
+
+
+def _text(entry: Mapping[str, Any]) -> bytes | None:
+    """The bytes of an entry; None where only the commitment is left."""
+    given = [name for name in ("raw", "raw64") if name in entry]
+    if not given:
+        return None
+    if len(given) == 2 or type(entry[given[0]]) is not str:
+        raise Wrong(f"entry {entry['seq']} has two texts, or one that is none")
+    if entry["salt"] is None:
+        raise Wrong(f"entry {entry['seq']} has a text without the salt that would prove it")
+    return entry["raw"].encode() if given == ["raw"] else b64decode(entry["raw64"], validate=True)
+
+
+def _hex(value: object, length: int) -> bytes:
+    """As many bytes as it must have: with fewer or more, what is beside them could be read as part of them."""
+    if type(value) is not str or len(value) != 2 * length:
+        raise Wrong("a hash or a salt is missing, or has another length")
+    return bytes.fromhex(value)
 
 
 def settings_commitment(salt: bytes, settings: Mapping[str, Any]) -> bytes:
@@ -58,17 +100,10 @@ def settings_commitment(salt: bytes, settings: Mapping[str, Any]) -> bytes:
 
 def settings_link(before: bytes, change: Mapping[str, Any]) -> bytes:
     """The chain after a change of the settings."""
+    if type(change["changed_at"]) is not int:
+        raise Wrong(f"change {change['number']} of the settings has no time")
     fields = f"{change['number']}\x00{change['changed_at']}\x00".encode()
-    return sha256(before + fields + bytes.fromhex(change["commitment"])).digest()
-
-
-def _bytes(entry: Mapping[str, Any], name: str) -> bytes | None:
-    if f"{name}64" in entry:
-        return b64decode(entry[f"{name}64"], validate=True)
-    value = entry.get(name)
-    if value is None:
-        return None
-    return str(value).encode() if name == "raw" else bytes.fromhex(value)
+    return sha256(before + fields + _hex(change["commitment"], _HASH_BYTES)).digest()
 
 
 # -- signatures ----------------------------------------------------------------------------------------------------
@@ -130,7 +165,7 @@ class _Bundle:
         self._link = genesis("everthread", *address)
         self._settings_link = genesis("everthread settings", *address)
         self._commitment = ""
-        self.entries = self.messages = self.erased = self._changes = 0
+        self.entries = self.messages = self.without_text = self._changes = 0
         self.signed: Mapping[str, Any] | None = None
 
     def read(self, value: Mapping[str, Any]) -> None:
@@ -151,7 +186,7 @@ class _Bundle:
         if entry["seq"] != self.entries:
             raise Wrong(f"entry {self.entries} is missing")
         self._link = entry_link(self._link, entry)
-        self.erased += bool(entry["flags"] & _ERASED)
+        self.without_text += "raw" not in entry and "raw64" not in entry
         self.messages += entry["kind"] == 0 and entry["how"] in (None, 2)
 
     def _read_change(self, change: Mapping[str, Any]) -> None:
@@ -170,11 +205,14 @@ class _Bundle:
             raise Wrong("changes of the settings are missing")
         if self._changes and self._settings_link.hex() != head["changes_chain"]:
             raise Wrong("the changes of the settings do not lead to their head")
-        if self._changes and settings_commitment(bytes.fromhex(self._salt), self._settings).hex() != self._commitment:
+        if not self._changes:
+            if self._settings is not None:
+                raise Wrong("the title, metadata and state were never committed to, so nothing proves them")
+        elif settings_commitment(_hex(self._salt, _SALT_BYTES), self._settings).hex() != self._commitment:
             raise Wrong("the title, metadata or state is not what was last committed to")
         signer = None
         if self.signed is not None:
-            if any(self.signed.get(name) != head[name] for name in SIGNED_FIELDS if name in head):
+            if any(self.signed.get(name) != head[name] for name in SIGNED_FIELDS if name != "signed_at"):
                 raise Wrong("the signature is of another head")
             signer = check_signature(self.signed)
         if public_key is not None and signer != public_key:
@@ -184,7 +222,7 @@ class _Bundle:
 
 def check(lines: Iterable[bytes], public_key: str | None = None) -> dict[str, Any]:
     """What a bundle proves; Wrong names the first thing that does not hold."""
-    values = (json.loads(line) for line in lines if line.strip())
+    values = (json.loads(line, object_pairs_hook=_once) for line in lines if line.strip())
     first = next(values, None)
     if not isinstance(first, dict) or first.get("everthread") != "proof":
         raise Wrong("not a bundle of everthread")
@@ -199,11 +237,19 @@ def check(lines: Iterable[bytes], public_key: str | None = None) -> dict[str, An
         "conversation_id": bundle.head["conversation_id"],
         "entries": bundle.entries,
         "messages": bundle.messages,
-        "erased": bundle.erased,
+        "without_text": bundle.without_text,
         "chain": bundle.head["chain"],
         "signed_by": signer,
         "signed_at": None if bundle.signed is None else bundle.signed["signed_at"],
     }
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object in which no name stands twice: of two values a reader might see one, and this the other."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise Wrong("a name stands twice in one object")
+    return found
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -223,6 +269,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"cannot be read: {type(problem).__name__}: {problem}")
         return 1
     print(json.dumps(found, indent=1))
+    if found["without_text"]:
+        print("entries without text were erased, or left out by whoever made the bundle", file=sys.stderr)
     if found["signed_by"] is None:
         print("not signed: this shows that the bundle is whole, not whose it is", file=sys.stderr)
     elif key is None:

@@ -7,6 +7,9 @@ import json
 import random
 import subprocess
 import sys
+from base64 import b64encode
+from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +47,7 @@ async def lines_of(url: str, pem: bytes | None) -> list[bytes]:
 async def test_a_bundle_holds_and_names_its_signer(url: str) -> None:
     private, public = new_key()
     found = prove.check(await lines_of(url, private), prove.public_key_of(public))
-    assert (found["entries"], found["messages"], found["erased"]) == (5, 4, 1)
+    assert (found["entries"], found["messages"], found["without_text"]) == (5, 4, 1)
     assert found["signed_by"] == prove.public_key_of(public)
     with pytest.raises(prove.Wrong, match="given key"):
         prove.check(await again(private), prove.public_key_of(new_key()[1]))
@@ -89,6 +92,96 @@ def _other(old: Any, dice: random.Random) -> Any:
         return old ^ 8 if dice.random() < 0.5 else old + 8
     at = dice.randrange(len(old) + 1)
     return f"{old[:at]}{'0' if old[at : at + 1] != '0' else '1'}{old[at + 1 :]}"
+
+
+def _of(lines: list[bytes], id: str) -> tuple[list[Any], dict[str, Any]]:
+    values = [json.loads(line) for line in lines]
+    return values, next(value["entry"] for value in values if value.get("entry", {}).get("id") == id)
+
+
+def _commitment(entry: dict[str, Any]) -> str:
+    return sha256(bytes.fromhex(entry["salt"]) + entry["raw"].encode()).hexdigest()
+
+
+def text_without_its_salt(entry: dict[str, Any]) -> None:
+    entry.update(commitment=_commitment(entry), salt=None, raw='{"content":"I owe you a million"}')
+
+
+def text_beside_its_commitment(entry: dict[str, Any]) -> None:
+    entry.update(commitment=_commitment(entry), raw='{"content":"I owe you a million"}')
+
+
+def a_second_text(entry: dict[str, Any]) -> None:
+    entry["raw64"] = b64encode(entry["raw"].encode()).decode()
+    entry["raw"] = '{"content":"I owe you a million"}'
+
+
+def text_cut_at_its_beginning(entry: dict[str, Any]) -> None:
+    entry.update(salt=entry["salt"] + entry["raw"][:5].encode().hex(), raw=entry["raw"][5:])
+
+
+def fields_moved_into_another(entry: dict[str, Any]) -> None:
+    """The same bytes are hashed, and origin and revision are free to say anything."""
+    more = f"{entry['chain_version']}\x00{entry['revision']}\x00{entry['origin']}\x00{entry['flags'] & 8}"
+    entry.update(chain_version=1, created_at=f"{entry['created_at']}\x00{more}", origin=1)
+
+
+def fields_moved_into_the_commitment(entry: dict[str, Any]) -> None:
+    more = f"{entry['chain_version']}\x00{entry['revision']}\x00{entry['origin']}\x00{entry['flags'] & 8}\x00"
+    entry.update(chain_version=1, commitment=more.encode().hex() + _commitment(entry), origin=1)
+    del entry["raw"]
+
+
+def numbers_as_words(entry: dict[str, Any]) -> None:
+    """Hashed alike, and a message no longer counts as one."""
+    entry["how"] = str(entry["how"])
+
+
+def something_that_nothing_proves(entry: dict[str, Any]) -> None:
+    entry["said_by"] = "the king"
+
+
+FORGED = [
+    text_without_its_salt, text_beside_its_commitment, a_second_text, text_cut_at_its_beginning,
+    fields_moved_into_another, fields_moved_into_the_commitment, numbers_as_words, something_that_nothing_proves,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("forge", FORGED, ids=lambda forge: forge.__name__)
+async def test_no_entry_can_be_forged_so_that_the_same_bytes_are_hashed(forge: Callable[[dict[str, Any]], None]) -> None:
+    private, public = new_key()
+    values, entry = _of(await again(private), "b")
+    forge(entry)
+    with pytest.raises(prove.Wrong):
+        prove.check([json.dumps(one).encode() for one in values], prove.public_key_of(public))
+
+
+async def test_no_name_stands_twice_in_a_bundle() -> None:
+    private, _ = new_key()
+    lines = await again(private)
+    lines[1] = lines[1].replace(b'"raw":', b'"raw": "forged", "raw":')
+    with pytest.raises(prove.Wrong, match="twice"):
+        prove.check(lines)
+
+
+async def test_a_text_that_was_left_out_is_counted() -> None:
+    private, public = new_key()
+    values, entry = _of(await again(private), "b")
+    entry["commitment"] = _commitment(entry)
+    del entry["raw"]
+    found = prove.check([json.dumps(one).encode() for one in values], prove.public_key_of(public))
+    assert found["without_text"] == 2
+
+
+async def test_settings_that_were_never_committed_to_are_refused() -> None:
+    head = {
+        "owner": "o", "conversation_id": "c", "count": 0, "chain": prove.genesis("everthread", "o", "c").hex(),
+        "changes": 0, "changes_chain": "",
+    }  # fmt: skip
+    first = {"everthread": "proof", "version": 1, "head": head, "settings": None, "settings_salt": None}
+    assert prove.check([json.dumps(first).encode()])["entries"] == 0
+    with pytest.raises(prove.Wrong, match="never committed"):
+        prove.check([json.dumps({**first, "settings": {"title": "forged"}}).encode()])
 
 
 ALONE = """

@@ -78,7 +78,7 @@ async def bundle(store: Store, ref: Ref, pem: bytes | None) -> AsyncIterator[dic
         "changes_chain": "" if newest is None else newest.chain.hex(),
     }
     salt = None if newest is None or newest.salt is None else newest.salt.hex()
-    first = {"head": head, "settings": settings_of(info), "settings_salt": salt}
+    first = {"head": head, "settings": settings_of(info) if changes else None, "settings_salt": salt}
     yield {"everthread": "proof", "version": proof.VERSION, **first}
     after = 0
     while after < info.entry_count and (entries := await store.log.scan(ref, after=after, limit=_PAGE)):
