@@ -30,6 +30,7 @@ from everthread.context.message_format import Provider, check_provider, is_user_
 from everthread.context.read_view import SeenContext, View
 from everthread.context.tokens import count_tokens, message_tokens
 from everthread.core import payloads
+from everthread.core.access import without_share
 from everthread.core.background import is_in_loop
 from everthread.core.clock import from_micros
 from everthread.core.compactions import Compaction
@@ -451,7 +452,7 @@ class Conversation:
             id=new_id() if id is None else check_id(id, "id"),
             parent_id=None,
             title=self.title if title is None else check_title(title),
-            metadata=dump_metadata(self.metadata),
+            metadata=dump_metadata(without_share(self.metadata)),
             off_record=self.off_record,
         )
         copied = Conversation(self._runtime, await self._created_or_empty(new))

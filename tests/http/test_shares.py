@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator
+from html.parser import HTMLParser
 
 import httpx
 import pytest
@@ -107,6 +110,81 @@ async def test_what_is_deleted_or_erased_is_no_longer_shared(
     assert (await stranger.get(path)).status_code == 200
     await owner.post(f"{API}/conversations/trip/erase", json={"confirm": "trip"})
     assert (await stranger.get(path)).status_code == 404
+
+
+async def test_no_copy_and_no_archive_opens_with_a_link_that_somebody_else_knows(
+    et: everthread.Everthread, owner: httpx.AsyncClient, stranger: httpx.AsyncClient
+) -> None:
+    """An archive's author may have put the hash of a link of his own into it, for a conversation that goes on here."""
+    path = await shared(owner)
+    conv = await et.conversations.get("trip")
+    known = conv.metadata["share"]
+    copied = await conv.copy(id="copy")
+    copied_thread = (await owner.post("/threads/trip/copy")).json()["thread_id"]
+    planted = await et.conversations.create(id="planted", metadata={"share": known})
+    archive = b"".join([piece async for piece in et.export_archive(conversations=["trip", "planted"])])
+    async with everthread.open("memory://") as other:
+        await other.import_archive(_one_piece(archive))
+        assert [(await other.conversations.get(id)).metadata for id in ("trip", "planted")] == [{"pinned": True}, {}]
+    assert copied.metadata == {"pinned": True}
+    secret = path.rpartition(".")[2]
+    for id in ("copy", copied_thread, planted.id):
+        where = urlsafe_b64encode(json.dumps(["local", id]).encode()).decode().rstrip("=")
+        assert (await stranger.get(f"/shared/{where}.{secret}")).status_code == 404, id
+    assert (await stranger.get(path)).status_code == 200
+
+
+async def _one_piece(archive: bytes) -> AsyncIterator[bytes]:
+    yield archive
+
+
+async def test_the_secret_of_a_link_is_not_kept_for_a_repeated_request(
+    et: everthread.Everthread, owner: httpx.AsyncClient, stranger: httpx.AsyncClient
+) -> None:
+    await shared(owner)
+    paths = []
+    for _ in range(2):
+        made = await owner.post(f"{API}/conversations/trip/share", json={}, headers={"Idempotency-Key": "once"})
+        paths.append(made.json()["path"])
+    assert paths[0] != paths[1]
+    assert [(await stranger.get(path)).status_code for path in paths] == [404, 200]
+
+
+HOSTILE = [
+    "<script>fetch('//evil.example')</script>", "![x](http://evil.example/x.png)", "[x](javascript:alert(1))",
+    "</style><img src=x onerror=alert(1)>", "<svg/onload=alert(1)>", '"><base href=//evil.example>',
+    "<meta http-equiv=refresh content='0;url=//evil.example'>",
+]  # fmt: skip
+
+
+async def test_nothing_of_a_shared_page_runs_or_calls_elsewhere(
+    owner: httpx.AsyncClient, stranger: httpx.AsyncClient
+) -> None:
+    title = " ".join(HOSTILE)
+    await owner.post(f"{API}/conversations", json={"id": "x", "title": title})
+    said = [{"role": role, "content": text, "name": "<b>n"} for text in HOSTILE for role in ("user", "assistant")]
+    result = {"role": "tool", "tool_call_id": "1", "name": HOSTILE[0], "content": title}
+    assert (await owner.post(f"{API}/conversations/x/messages", json={"messages": [*said, result]})).status_code == 201
+    path = (await owner.post(f"{API}/conversations/x/share", json={"tools": True, "thinking": True})).json()["path"]
+    found = _Tags()
+    found.feed((await stranger.get(path)).text)
+    assert found.names.isdisjoint({"script", "img", "svg", "base", "iframe", "object", "form", "link"})
+    assert not [value for value in found.addresses if "evil" in value or value.startswith("javascript")]
+    assert found.refreshes == 0
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.addresses: list[str] = []
+        self.refreshes = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        assert not [name for name, _ in attrs if name.startswith("on")]
+        self.addresses += [value or "" for name, value in attrs if name in ("src", "href")]
+        self.refreshes += ("http-equiv", "refresh") in attrs
 
 
 async def test_what_is_off_the_record_is_not_shared(owner: httpx.AsyncClient) -> None:

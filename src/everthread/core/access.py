@@ -1,20 +1,23 @@
-"""API keys of the service. A request with a key acts for the key's owner. Only a hash of the key is stored."""
+"""API keys of the service: a request with a key acts for the key's owner. And share links, with which anybody may read
+one conversation. Of both only a hash is stored."""
 
 from __future__ import annotations
 
 import hmac
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from everthread.core.errors import Invalid
 from everthread.core.ids import check_id, check_text
 
 MAX_NAME_CHARACTERS = 200
+SHARE_FIELD = "share"
+"""In the metadata of a conversation: who may read it by a link."""
 _WRITTEN = re.compile(r"et_(?P<id>[a-z0-9]{12})_(?P<secret>[A-Za-z0-9_-]{43})", re.ASCII)
 
 
@@ -36,6 +39,11 @@ class ApiKey:
     def opens_with(self, secret: str) -> bool:
         """Whether this is the key's secret, and the key was not revoked."""
         return self.revoked_at is None and hmac.compare_digest(self.digest, _digest(secret))
+
+
+def without_share(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata that let nobody in: of a copy, and of an archive, whose author may know the link that it names."""
+    return {name: value for name, value in metadata.items() if name != SHARE_FIELD}
 
 
 class NewKey(NamedTuple):

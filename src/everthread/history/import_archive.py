@@ -18,6 +18,7 @@ from typing import Any
 import zstandard
 
 from everthread.core import chain
+from everthread.core.access import without_share
 from everthread.core.clock import from_micros
 from everthread.core.entries import Entry, EntryOrigin, Kind, Mark, Revision
 from everthread.core.errors import Conflict, Invalid, NotFound
@@ -285,7 +286,7 @@ class _Reader:
             id=ref.id,
             parent_id=parent,
             title=_title(row["title"]),
-            metadata=dump(dict(row["metadata"]), field="metadata"),
+            metadata=dump(without_share(dict(row["metadata"])), field="metadata"),
             off_record=bool(row["off_record"]),
             created_at=from_micros(_integer(row["created_at"])),
         )

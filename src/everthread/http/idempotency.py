@@ -5,7 +5,8 @@
 - Only success is stored. A request that was refused changed nothing, so the next attempt counts as the first.
 - An erase blanks the responses that may hold what was erased; their keys stay refused (409).
 
-A response is stored before it is sent. Streams are not stored: a turn keeps its own events.
+A response is stored before it is sent. Streams are not stored: a turn keeps its own events. Nor is a new share link,
+whose secret is kept nowhere: the same request again makes another.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ LEASE_SECONDS = 10.0
 """A request that was not renewed for so long has died with its process."""
 _RENEW_SECONDS = 3.0
 _MAX_STORED_BYTES = 4 * 1024 * 1024
-_STREAMS = ("/stream", "/stream/events")
+_NOT_STORED = ("/stream", "/stream/events", "/demo/replay", "/share")
 _KEPT_HEADERS = (b"content-type", b"location", b"content-location")
 _BOUNDARY = re.compile(r"boundary=\"?([^\";]+)")
 
@@ -47,7 +48,7 @@ class IdempotencyMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         key = Headers(scope=scope).get("idempotency-key") if scope["type"] == "http" else None
         caller = scope.get("state", {}).get("caller")
-        if key is None or caller is None or scope["method"] != "POST" or scope["path"].endswith(_STREAMS):
+        if key is None or caller is None or scope["method"] != "POST" or scope["path"].endswith(_NOT_STORED):
             await self._app(scope, receive, send)
             return
         try:

@@ -219,3 +219,13 @@ async def test_an_owner_whose_crons_are_gone_is_forgotten(light: Server) -> None
         assert list(await crons.owners(items)) == ["local"]
         await runner.start_due(datetime.now(UTC) + timedelta(hours=2))
         assert await crons.owners(items) == {}
+
+
+async def test_no_owner_can_erase_the_list_of_those_that_have_crons(light: Server) -> None:
+    async with light.sdk() as client:
+        await client.crons.create("agent", schedule="0 0 1 1 *", input=says("hi"))
+    assert await crons.owners(light.et.store.items)
+    await light.et.erase(owner="everthread")
+    assert await crons.owners(light.et.store.items)
+    with pytest.raises(Invalid):
+        await light.et.erase(owner=crons.SERVER)

@@ -34,8 +34,9 @@ router = APIRouter(tags=["LangGraph: crons"])
 
 NAMESPACE = "langgraph.crons"
 OWNERS_NAMESPACE = "langgraph.cron_owners"
-SERVER = "everthread"
-"""Whose document says which owners have crons."""
+SERVER = ""
+"""Whose document says which owners have crons: nobody can have this name, and so erase the list with all that is
+theirs."""
 MAX_CRONS = 1000
 """Of one owner."""
 OnRunCompleted = Literal["delete", "keep"]

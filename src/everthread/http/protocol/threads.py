@@ -15,6 +15,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from everthread.conversation import Conversation
+from everthread.core.access import without_share
 from everthread.core.errors import Conflict, NotFound
 from everthread.core.ids import check_id, new_id
 from everthread.core.nouns import Ref
@@ -224,7 +225,7 @@ async def remove_thread(graphs: OpenGraphs, graph_runs: GraphRuns, thread: Conve
 @router.post("/threads/{thread_id}/copy")
 async def copy_thread(thread: ThreadDep, graphs: GraphsDep) -> Response:
     """A new thread with the same log and checkpoints."""
-    copied = await create_or_restore(graphs, thread.owner, None, thread.metadata, title=thread.title)
+    copied = await create_or_restore(graphs, thread.owner, None, without_share(thread.metadata), title=thread.title)
     await graphs.saver(thread.owner).acopy_thread(thread.id, copied.id)
     return LangGraphResponse(await thread_out(graphs, await copied.refresh()))
 

@@ -1,7 +1,8 @@
 """Share links: whoever has the link may read one conversation, until the link is revoked.
 
-A link holds a secret. The conversation's metadata keep only a hash of it, so neither a backup nor an archive gives the
-link away; what replaces the metadata without it revokes the link.
+A link holds a secret. The conversation's metadata keep only a hash of it and of whose conversation it opens, so neither
+a backup nor an archive gives the link away, and metadata that came from elsewhere let nobody in; what replaces the
+metadata without it revokes the link.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response, StreamingResponse
 
 from everthread.conversation import Conversation
+from everthread.core.access import SHARE_FIELD, without_share
 from everthread.core.errors import EverthreadError, Invalid, NotFound
 from everthread.core.nouns import Message
 from everthread.history.export import Parts, export
@@ -33,8 +35,6 @@ open_router = APIRouter()
 
 SHARED_PATH: Final = "/shared/"
 """What begins so needs no key: the link is the key."""
-_KEY: Final = "share"
-"""In the metadata."""
 _SAID: Final = ("user", "assistant", "tool")
 """Who is shown: a system prompt is not for readers."""
 _HEADERS: Final = {
@@ -71,8 +71,8 @@ async def share(conversation: ConversationDep, wanted: NewShare) -> Response:
     if conversation.info.off_record:
         raise Invalid("a conversation off the record cannot be shared", field="conversation_id")
     secret, created_at = token_urlsafe(32), datetime.now(UTC)
-    kept = {"sha256": _hash(secret), "created_at": created_at.isoformat(), **wanted.model_dump()}
-    await conversation.update(metadata={**conversation.metadata, _KEY: kept})
+    kept = {"sha256": _hash(conversation.owner, conversation.id, secret), "created_at": created_at.isoformat(), **wanted.model_dump()}
+    await conversation.update(metadata={**conversation.metadata, SHARE_FIELD: kept})
     where = urlsafe_b64encode(json.dumps([conversation.owner, conversation.id]).encode()).decode().rstrip("=")
     return JsonResponse({"path": f"{SHARED_PATH}{quote_id(f'{where}.{secret}')}", "created_at": created_at}, 201)
 
@@ -80,7 +80,7 @@ async def share(conversation: ConversationDep, wanted: NewShare) -> Response:
 @router.delete("/share", response_model=Revoked)
 async def revoke_share(conversation: ConversationDep) -> Response:
     """Revoke the link: who opens it sees nothing from now on."""
-    others = {name: value for name, value in conversation.metadata.items() if name != _KEY}
+    others = without_share(conversation.metadata)
     was_shared = len(others) < len(conversation.metadata)
     if was_shared:
         await conversation.update(metadata=others)
@@ -111,9 +111,9 @@ async def _shared(et: Everthread, token: str) -> tuple[Conversation, Parts]:
         if isinstance(problem, EverthreadError) and not isinstance(problem, NotFound | Invalid):
             raise
         raise _no_share() from None
-    kept: Any = conversation.metadata.get(_KEY)
+    kept: Any = conversation.metadata.get(SHARE_FIELD)
     known = str(kept.get("sha256")) if isinstance(kept, dict) else ""
-    if not compare_digest(known.encode(), _hash(secret).encode()) or conversation.info.deleted_at is not None:
+    if not compare_digest(known.encode(), _hash(owner, conversation.id, secret).encode()) or conversation.info.deleted_at is not None:
         raise _no_share()
     return conversation, Parts(kept.get("thinking") is True, kept.get("tools") is True)
 
@@ -122,5 +122,6 @@ def _no_share() -> NotFound:
     return NotFound("this link leads nowhere: it is mistyped, or it was revoked")
 
 
-def _hash(secret: str) -> str:
-    return sha256(secret.encode("utf-8", "replace")).hexdigest()
+def _hash(owner: str, conversation: str, secret: str) -> str:
+    """Of the address too: a copy of the metadata elsewhere opens nothing."""
+    return sha256(json.dumps([owner, conversation, secret]).encode()).hexdigest()
