@@ -47,7 +47,7 @@ def genesis(kind: str, owner: str, conversation: str) -> bytes:
 
 
 def entry_link(before: bytes, entry: Mapping[str, Any]) -> bytes:
-    """The chain after an entry; Wrong for one whose bytes could be read in two ways, such as a text without its salt."""
+    """The chain after an entry; Wrong for one whose bytes could be read in two ways."""
     _check_entry(entry)
     raw = _text(entry)
     if raw is None:

@@ -148,7 +148,9 @@ FORGED = [
 
 
 @pytest.mark.parametrize("forge", FORGED, ids=lambda forge: forge.__name__)
-async def test_no_entry_can_be_forged_so_that_the_same_bytes_are_hashed(forge: Callable[[dict[str, Any]], None]) -> None:
+async def test_no_entry_can_be_forged_so_that_the_same_bytes_are_hashed(
+    forge: Callable[[dict[str, Any]], None],
+) -> None:
     private, public = new_key()
     values, entry = _of(await again(private), "b")
     forge(entry)

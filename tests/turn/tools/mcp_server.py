@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from mcp.server.fastmcp import FastMCP
 
-server = FastMCP("shop", log_level="ERROR")
+server = FastMCP("shop", log_level="ERROR", port=int(os.environ.get("SHOP_PORT", "8000")))
 
 
 @server.tool()
@@ -33,5 +34,11 @@ def die() -> str:
     os._exit(3)
 
 
+@server.tool(structured_output=False)
+def big(megabytes: int) -> str:
+    """A long answer."""
+    return "abcdefghi " * (megabytes * 104_858)
+
+
 if __name__ == "__main__":
-    server.run("stdio")
+    server.run("streamable-http" if "http" in sys.argv else "stdio")

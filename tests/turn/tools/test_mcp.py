@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
 import json
+import os
+import socket
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from everthread import Everthread, Invalid
+from everthread.core.tools import ToolPolicy
 from everthread.turn.tools import ToolContext
 from everthread.turn.tools.mcp import McpServers, load_servers
+from everthread.turn.tools.mcp_transport import MAX_ANSWER_BYTES, _http_client, _lines
 from tests.turn.tools.conftest import ToolCaller
 
 SERVER = Path(__file__).with_name("mcp_server.py")
@@ -40,6 +48,89 @@ async def test_the_tools_of_a_server_are_called_and_its_errors_are_results(
         assert "opened" in told
         assert "not for servers" not in told
         context.close()
+
+
+async def test_an_answer_that_is_too_long_is_never_kept_and_the_server_goes_on(
+    memory_et: Everthread, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_KEY", "k")
+    async with McpServers(load_servers(written(tmp_path, shop=SHOP))) as servers:
+        conv = await memory_et.conversations.create()
+        toolbox = ToolCaller(ToolContext.create(memory_et, conv, extra_tools=await servers.tools()))
+        assert "longer than 8 MiB" in await toolbox.refused("shop_big", megabytes=20)
+        assert len(await toolbox("shop_big", megabytes=2)) > 2_000_000
+        assert "3" in await toolbox("shop_add", a=1, b=2)
+
+
+async def _pieces(*pieces: bytes) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+
+
+async def test_a_line_is_read_whole_or_not_at_all_however_it_is_cut() -> None:
+    long = b'{"id": 7, "x": "' + b"x" * MAX_ANSWER_BYTES + b'"}'
+    text = b"one\n" + long + b"\n\ntwo\n"
+    for step in (50_000, 3_000_000, len(text)):
+        cut = [text[at : at + step] for at in range(0, len(text), step)]
+        found = [(line, whole) async for line, whole in _lines(_pieces(*cut))]
+        assert [line for line, whole in found if whole] == [b"one", b"", b"two"]
+        (left,) = [line for line, whole in found if not whole]
+        assert len(left) < 1000
+        assert b'"id": 7,' in left
+
+
+async def test_over_http_an_answer_is_bounded_unpacked_and_from_the_address_that_was_set() -> None:
+    async def server(request: httpx.Request) -> httpx.Response:
+        piece = b"x" * 1_000_000
+        match request.url.path:
+            case "/long":
+                return httpx.Response(200, content=_pieces(*[piece] * 9))
+            case "/events":  # each within the limit, all of them far over it
+                headers = {"content-type": "text/event-stream"}
+                return httpx.Response(200, headers=headers, content=_pieces(*[b"data: " + piece + b"\r\n\r\n"] * 20))
+            case "/packed":
+                return httpx.Response(200, headers={"content-encoding": "gzip"}, content=gzip.compress(piece))
+            case _:
+                return httpx.Response(307, headers={"location": "http://169.254.169.254/latest"})
+
+    async with _http_client({"Authorization": "Bearer x"}) as client:
+        client._transport = httpx.MockTransport(server)  # the wire
+        with pytest.raises(httpx.ReadError, match="8 MiB"):
+            await client.get("http://tools.example/long")
+        assert len((await client.get("http://tools.example/events")).content) > 20_000_000
+        with pytest.raises(httpx.DecodingError, match="packed"):
+            await client.get("http://tools.example/packed")
+        assert (await client.get("http://tools.example/elsewhere")).status_code == 307
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+async def test_a_server_over_http_is_used_and_bounded(memory_et: Everthread, tmp_path: Path) -> None:
+    free_tcp_port = _free_port()
+    environment = {**os.environ, "SHOP_PORT": str(free_tcp_port)}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(SERVER), "http", env=environment, stderr=asyncio.subprocess.DEVNULL
+    )
+    try:
+        web = {"url": f"http://127.0.0.1:{free_tcp_port}/mcp"}
+        servers = McpServers(load_servers(written(tmp_path, shop=web)))
+        async with servers, asyncio.timeout(60):
+            while not (tools := await servers.tools()):
+                await asyncio.sleep(0.1)  # noqa: ASYNC110 - another process, of which only asking tells
+            conv = await memory_et.conversations.create()
+            toolbox = ToolCaller(
+                ToolContext.create(memory_et, conv, extra_tools=tools, policy=ToolPolicy(timeout_seconds=5))
+            )
+            assert "5" in await toolbox("shop_add", a=2, b=3)
+            await toolbox.refused("shop_big", megabytes=20)
+    finally:
+        process.kill()
+        await process.wait()
 
 
 async def test_a_server_that_dies_is_an_error_and_is_started_again(

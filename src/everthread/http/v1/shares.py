@@ -71,7 +71,11 @@ async def share(conversation: ConversationDep, wanted: NewShare) -> Response:
     if conversation.info.off_record:
         raise Invalid("a conversation off the record cannot be shared", field="conversation_id")
     secret, created_at = token_urlsafe(32), datetime.now(UTC)
-    kept = {"sha256": _hash(conversation.owner, conversation.id, secret), "created_at": created_at.isoformat(), **wanted.model_dump()}
+    kept = {
+        "sha256": _hash(conversation.owner, conversation.id, secret),
+        "created_at": created_at.isoformat(),
+        **wanted.model_dump(),
+    }
     await conversation.update(metadata={**conversation.metadata, SHARE_FIELD: kept})
     where = urlsafe_b64encode(json.dumps([conversation.owner, conversation.id]).encode()).decode().rstrip("=")
     return JsonResponse({"path": f"{SHARED_PATH}{quote_id(f'{where}.{secret}')}", "created_at": created_at}, 201)
@@ -113,7 +117,10 @@ async def _shared(et: Everthread, token: str) -> tuple[Conversation, Parts]:
         raise _no_share() from None
     kept: Any = conversation.metadata.get(SHARE_FIELD)
     known = str(kept.get("sha256")) if isinstance(kept, dict) else ""
-    if not compare_digest(known.encode(), _hash(owner, conversation.id, secret).encode()) or conversation.info.deleted_at is not None:
+    if (
+        not compare_digest(known.encode(), _hash(owner, conversation.id, secret).encode())
+        or conversation.info.deleted_at is not None
+    ):
         raise _no_share()
     return conversation, Parts(kept.get("thinking") is True, kept.get("tools") is True)
 

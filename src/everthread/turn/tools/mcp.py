@@ -25,6 +25,7 @@ from langchain_core.tools import BaseTool
 
 from everthread.core.errors import Invalid, MissingExtra
 from everthread.core.tools import TOOL_NAME
+from everthread.turn.tools.mcp_transport import open_session
 
 START_SECONDS: Final = 30.0
 PING_SECONDS: Final = 5.0
@@ -153,7 +154,7 @@ class McpServers:
     async def _hold_session(self, name: str, running: _Server) -> None:
         """One task opens the session and closes it: the library underneath demands it."""
         sessions, tools = _import_adapters()
-        async with sessions.create_session(dict(self._servers[name])) as session:
+        async with open_session(sessions, self._servers[name]) as session:
             await session.initialize()
             running.tools = await tools.load_mcp_tools(session, server_name=name, tool_name_prefix=True)
             running.ping = session.send_ping
