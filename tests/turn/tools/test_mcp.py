@@ -120,8 +120,8 @@ async def test_a_server_over_http_is_used_and_bounded(memory_et: Everthread, tmp
         web = {"url": f"http://127.0.0.1:{free_tcp_port}/mcp"}
         servers = McpServers(load_servers(written(tmp_path, shop=web)))
         async with servers, asyncio.timeout(60):
-            while not (tools := await servers.tools()):
-                await asyncio.sleep(0.1)  # noqa: ASYNC110 - another process, of which only asking tells
+            while not (tools := await servers.tools()):  # noqa: ASYNC110 - of another process only asking tells
+                await asyncio.sleep(0.1)
             conv = await memory_et.conversations.create()
             toolbox = ToolCaller(
                 ToolContext.create(memory_et, conv, extra_tools=tools, policy=ToolPolicy(timeout_seconds=5))
