@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from everthread.core.blobs import BlobInfo
     from everthread.core.nouns import EraseReport, Head, Problem, VerifyReport
     from everthread.history.blob_check import BlobReport
+    from everthread.history.holds import Hold, Holds
     from everthread.history.import_archive import ImportReport
 
     # Errors
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
         EverthreadError,
         GraphFailed,
         HeadMoved,
+        Held,
         Invalid,
         KeyReused,
         MissingExtra,
@@ -193,12 +195,15 @@ __all__ = [
     "EraseReport",
     "ImportReport",
     "BlobReport",
+    "Hold",
+    "Holds",
     "BlobInfo",
     # Errors
     "EverthreadError",
     "NotFound",
     "Conflict",
     "HeadMoved",
+    "Held",
     "TurnRunning",
     "TurnLost",
     "Erased",
@@ -255,9 +260,10 @@ _MODULES: Final = {
     "core.turns": "Turn TurnState",
     "core.blobs": "BlobInfo",
     "history.blob_check": "BlobReport",
+    "history.holds": "Hold Holds",
     "history.import_archive": "ImportReport",
     "core.errors": (
-        "Conflict ContextOverflow Erased EverthreadError GraphFailed HeadMoved Invalid KeyReused "
+        "Conflict ContextOverflow Erased EverthreadError GraphFailed HeadMoved Held Invalid KeyReused "
         "MissingExtra ModelBusy ModelError ModelKeyMissing ModelOverflow ModelRefused ModelTimeout "
         "ModelUnreachable NotFound StoreBusy StoreDamaged StoreError StoreFull StoreGone TurnLost "
         "TurnRunning"

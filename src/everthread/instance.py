@@ -33,6 +33,7 @@ from everthread.history.arguments import check_count
 from everthread.history.blob_check import BlobReport
 from everthread.history.erase_vectors import erase_vectors
 from everthread.history.full_history import CheckpointReader, FullHistory
+from everthread.history.holds import RECORDS, Holds
 from everthread.history.import_archive import ImportReport
 from everthread.history.search import search_by_words
 from everthread.jobs.handlers import job_handlers
@@ -319,6 +320,11 @@ class Everthread:
         """Runs the turns of this process. Internal: for agents and doors, and without any promise."""
         return RunEngine(self._runtime, system_clock)
 
+    @cached_property
+    def holds(self) -> Holds:
+        """Legal holds: what must not be erased."""
+        return Holds(self._store)
+
     @property
     def metrics(self) -> Metrics:
         """Counters of compactions, recall and turns in this process since it was opened."""
@@ -584,7 +590,7 @@ class Everthread:
         """Destroy the text of a message, of a conversation, or of everything an owner has. This cannot be undone.
 
         A conversation goes with its children, the conversations of its subagents. `owner` defaults to `local`, except
-        when everything of an owner is to be erased.
+        when everything of an owner is to be erased. Raises Held while a legal hold is on any of it (`et.holds`).
 
         ```python
         report = await et.erase(conversation="trip", message="m1")
@@ -596,12 +602,17 @@ class Everthread:
         if message is not None and conversation is None:
             raise Invalid("required together with a message", field="conversation")
         whose = check_id(LOCAL if owner is None else owner, "owner")
-        if conversation is None:
-            return await self._erase(whose, None, None)
-        conversation = check_conversation_id(conversation, "conversation")
-        if message is not None:
-            return await self._erase(whose, conversation, check_id(message, "message"))
-        return await self._erase_with_children(whose, conversation)
+        conversation = None if conversation is None else check_conversation_id(conversation, "conversation")
+        await self.holds.check(whose, conversation)
+        if message is not None and conversation is not None:
+            report = await self._erase(whose, conversation, check_id(message, "message"))
+        elif conversation is None:
+            report = await self._erase(whose, None, None)
+        else:
+            report = await self._erase_with_children(whose, conversation)
+        if await self.holds.list(whose, include_released=True):
+            report = replace(report, cannot_reach=(*report.cannot_reach, RECORDS))
+        return report
 
     async def _erase_with_children(self, owner: str, conversation: str) -> EraseReport:
         """A conversation goes with what its subagents were told: they speak of the same things. The database does it in

@@ -213,8 +213,9 @@ async def test_jobs_of_version_1_are_done_by_their_owners_turn(empty: str, datab
             await put(et, await et.conversations.create(owner=owner, id=owner))
     if database == "postgres":
         run(empty, "UPDATE everthread_jobs.procrastinate_jobs SET priority = 0, args = args - 'level' - 'round'")
-    run(empty, *schema.MIGRATIONS[1].downgrade(database), "UPDATE schema_version SET version = 1")
-    assert await bring_up_to_date(empty) == [2, 3]
+    back = [statement for step in reversed(schema.MIGRATIONS[1:]) for statement in step.downgrade(database)]
+    run(empty, *back, "UPDATE schema_version SET version = 1")
+    assert await bring_up_to_date(empty) == [2, 3, 4]
     async with everthread.open(empty, worker=False) as et:
         assert [(job.ref.owner, job.priority, job.died_at) for job in (await et.jobs()).jobs] == [
             ("anna", Priority.AUTOMATIC, None),

@@ -62,6 +62,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "prove": "Prove a conversation to somebody else.",
         "spread": "List what a message reached.",
         "quarantine": "Take a message out of every view.",
+        "hold": "Keep from being erased what a court may ask for.",
         "erase": "Destroy text for good.",
         "erasures": "Print what was erased, to be kept elsewhere.",
     },

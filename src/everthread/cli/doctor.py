@@ -219,6 +219,15 @@ def check_erasures(unfinished: int, done: Iterable[Sequence[Any]], workspaces: W
     return Check(name="erasures", state=CheckState.OK, found="all finished")
 
 
+def check_holds(values: Iterable[bytes]) -> Check:
+    """Whether an erase may be refused. Nothing is wrong when one is."""
+    from everthread.history.holds import standing  # noqa: PLC0415 - startup
+
+    count = standing(values)
+    found = f"{count} stand (everthread hold ls --all); an erase of what they are on is refused" if count else "none"
+    return Check(name="legal holds", state=CheckState.OK, found=found)
+
+
 def check_jobs(*, waiting: int, dead: int, oldest_at: int | None) -> Check:
     """Dead jobs stay until somebody looks; `oldest_at` is when the oldest was put that waits."""
     age_seconds = 0.0 if oldest_at is None else max(0.0, time.time() - oldest_at / 1e6)

@@ -22,6 +22,7 @@ from everthread.cli.doctor import (
     Check,
     CheckState,
     check_erasures,
+    check_holds,
     check_index,
     check_jobs,
     check_sample,
@@ -30,6 +31,7 @@ from everthread.cli.doctor import (
 )
 from everthread.core.entries import Entry, Flag, Kind
 from everthread.core.errors import EverthreadError, StoreDamaged
+from everthread.history.holds import DOCUMENTS
 
 if TYPE_CHECKING:
     from everthread.core.workspaces import Workspaces
@@ -95,6 +97,7 @@ async def _check_connected(connection: Connection, workspaces: Workspaces) -> As
     if tables_check.state is CheckState.OK:
         done = await connection.fetch(sql.ERASURES)
         yield check_erasures(len(await connection.fetch(sql.UNFINISHED_ERASURES)), done, workspaces)
+        yield check_holds(row[0] for row in await connection.fetch(DOCUMENTS))
         counts = {name: await connection.fetchval(sql.STATS[f"jobs_{name}"]) for name in ("waiting", "dead")}
         yield check_jobs(**counts, oldest_at=await connection.fetchval(OLDEST_WAITING))
         yield await _check_vectors(connection)

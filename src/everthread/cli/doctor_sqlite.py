@@ -27,6 +27,7 @@ from everthread.cli.doctor import (
     CheckState,
     check_disk,
     check_erasures,
+    check_holds,
     check_index,
     check_jobs,
     check_sample,
@@ -35,6 +36,7 @@ from everthread.cli.doctor import (
 )
 from everthread.core.entries import SEQ_BITS, SEQ_MASK, Entry, Flag, Kind
 from everthread.core.ids import owner_scope
+from everthread.history.holds import DOCUMENTS
 from everthread.text.words import scope_token
 
 if TYPE_CHECKING:
@@ -109,6 +111,7 @@ def _check_opened(connection: sqlite3.Connection, path: Path, workspaces: Worksp
     if tables_check.state is CheckState.OK:
         done = connection.execute(sql.ERASURES).fetchall()
         yield check_erasures(connection.execute(sql.UNFINISHED_ERASURES).fetchone()[0], done, workspaces)
+        yield check_holds(row[0] for row in connection.execute(DOCUMENTS))
         counts = {name: connection.execute(sql.STATS[f"jobs_{name}"]).fetchone()[0] for name in ("waiting", "dead")}
         oldest = connection.execute(OLDEST_WAITING).fetchone()
         yield check_jobs(**counts, oldest_at=None if oldest is None else oldest[0])

@@ -43,6 +43,7 @@ EXIT_CODES: Mapping[type[EverthreadError], ExitCode] = {
     errors.HeadMoved: ExitCode.CONFLICT,
     errors.TurnRunning: ExitCode.CONFLICT,
     errors.TurnLost: ExitCode.CONFLICT,
+    errors.Held: ExitCode.CONFLICT,
     errors.Erased: ExitCode.CONFLICT,
     errors.Invalid: ExitCode.USAGE,
     errors.KeyReused: ExitCode.CONFLICT,

@@ -6,7 +6,8 @@
     │   ├── HeadMoved            somebody else appended first: read again, then retry
     │   ├── TurnRunning          another turn of the conversation runs, and was not to be waited for
     │   ├── TurnLost             the turn was taken from this process, which gave no sign of life for too long
-    │   └── Erased               a late write to something that was erased
+    │   ├── Erased               a late write to something that was erased
+    │   └── Held                 a legal hold stands in the way of an erase
     ├── Invalid                  the input cannot be taken; `field` names the part
     │   └── KeyReused            an idempotency key that came with another body before
     ├── ContextOverflow          not even the smallest valid request fits the budget
@@ -138,6 +139,21 @@ class Erased(Conflict):
     """
 
     code = "erased"
+
+
+class Held(Conflict):
+    """A legal hold is on what was to be erased: the message names it, and nothing was erased.
+
+    ```python
+    hold = await et.holds.add("local", "trip", reason="case 12/2026", by="legal@example.org")
+    try:
+        await et.erase(conversation="trip")
+    except everthread.Held as error:
+        print(error)  # which hold, by whom, since when and why
+    ```
+    """
+
+    code = "held"
 
 
 class Invalid(EverthreadError):

@@ -46,6 +46,9 @@ PROBLEM_TYPES: Mapping[type[EverthreadError], ProblemType] = {
     errors.TurnRunning: ProblemType(
         409, "Another turn is running", _NOTHING_STORED, "Wait until it ends, or cancel it; its stream can be followed."
     ),
+    errors.Held: ProblemType(
+        409, "Under a legal hold", "Nothing was erased.", "Ask whoever holds it; an admin can release it."
+    ),
     errors.Erased: ProblemType(409, "Erased", _NOTHING_STORED, "Use another id: what was erased stays erased."),
     errors.Invalid: ProblemType(422, "Invalid input", _NOTHING_STORED, "Fix what `detail` names and send it again."),
     errors.KeyReused: ProblemType(

@@ -20,6 +20,7 @@ from everthread.core.nouns import MAX_PAGE, EraseReport, Page, Ref
 from everthread.core.ports import Store
 from everthread.core.trust import Trust
 from everthread.history.arguments import check_count
+from everthread.history.holds import Holds
 from everthread.recall.embedding import embed_texts
 from everthread.recall.memory_intents import (
     Forget,
@@ -251,8 +252,12 @@ class Memories:
         """Destroy a memory for good, with its search index. This cannot be undone.
 
         The memories it superseded and the message it comes from stay; erasing the message also erases what was
-        remembered from it. Raises NotFound when the owner has no memory with this id.
+        remembered from it. Raises NotFound when the owner has no memory with this id, and Held while a legal hold is on
+        it.
         """
+        memory = await self.get(owner, id)
+        source = None if memory.source is None else memory.source.conversation
+        await Holds(self._store).check_memory(owner, source)
         return await self._store.maintenance.erase(check_id(owner, "owner"), None, check_id(id, "id"))
 
     async def habits(self, owner: str, *, limit: int = 10) -> Sequence[Habit]:

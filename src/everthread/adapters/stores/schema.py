@@ -125,10 +125,24 @@ def _forget_settings_committed_to(database: Database) -> Sequence[str]:
     ]
 
 
+_UNUSED = ("quarantined_at", "held_at")
+"""Messages are quarantined, by a mark in the log; and legal holds are records of their own, with who and why."""
+
+
+def _drop_unused_columns(database: Database) -> Sequence[str]:
+    if_exists = "IF EXISTS " if database == "postgres" else ""  # there, version 1 makes the table as it is now
+    return [f"ALTER TABLE conversations DROP COLUMN {if_exists}{column}" for column in _UNUSED]
+
+
+def _add_unused_columns(database: Database) -> Sequence[str]:
+    return [f"ALTER TABLE conversations ADD COLUMN {column} BIGINT" for column in _UNUSED]
+
+
 MIGRATIONS = (
     Migration(version=1, upgrade=_first_from_0021, downgrade=drop),
     Migration(version=2, upgrade=_let_owners_take_turns, downgrade=_let_jobs_wait_in_one_line),
     Migration(version=3, upgrade=_commit_to_settings, downgrade=_forget_settings_committed_to),
+    Migration(version=4, upgrade=_drop_unused_columns, downgrade=_add_unused_columns),
 )
 """Every step, oldest first. A new one comes with the same change in `schema.sql`: a test compares what both make."""
 

@@ -36,9 +36,7 @@ CREATE TABLE conversations (
     active_branch INTEGER NOT NULL,
     leaf_seq BIGINT NOT NULL DEFAULT 0,     -- of the active branch; of the others these stand in `branches`
     leaf_depth INTEGER NOT NULL DEFAULT 0,
-    compaction_check_at INTEGER NOT NULL DEFAULT 0,
-    quarantined_at BIGINT,                  -- out of every view since then
-    held_at BIGINT                          -- legal hold: nothing of it is erased
+    compaction_check_at INTEGER NOT NULL DEFAULT 0
     , PRIMARY KEY (owner, id)                                       --postgres
 );
 CREATE UNIQUE INDEX conversations_by_id ON conversations (owner, id);  --sqlite

@@ -12,6 +12,7 @@ reaches stored idempotent replies.
     compactions    summaries and their settings          memories     memories and knowledge documents
     files          uploads and downloads                 exports      files out, archives in
     shares         links to read a conversation           maintenance  counts, logs, verify, erase
+    holds          what must not be erased
     schemas      response models that several of them share
 """
 
@@ -29,6 +30,7 @@ from everthread.http.v1 import (
     conversations,
     exports,
     files,
+    holds,
     maintenance,
     memories,
     messages,
@@ -52,6 +54,7 @@ ROUTERS = (
     exports.router,
     shares.router,
     maintenance.router,
+    holds.router,
 )
 
 router = APIRouter(prefix="/api/v1", dependencies=COMMON_DEPENDENCIES, responses=COMMON_PROBLEMS)
