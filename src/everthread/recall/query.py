@@ -9,7 +9,7 @@ twice. Other unspaced scripts give pairs.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -139,8 +139,21 @@ def _split_at_han(run: str) -> Iterator[str]:
             start = at
 
 
-_words_of = TextMemo(lambda text: tuple(tokenize(text)), min_chars=96, max_chars=2_000, capacity=4_096)
-"""The words of passages: those around a question are ranked for one question after another."""
+class _Words(NamedTuple):
+    """The words of a text as tokens."""
+
+    in_order: tuple[str, ...]
+    """Repeats included."""
+    distinct: frozenset[str]
+
+
+def _split_words(text: str) -> _Words:
+    words = tuple(tokenize(text))
+    return _Words(words, frozenset(words))
+
+
+_words_of = TextMemo(_split_words, min_chars=96, max_chars=2_000, capacity=4_096)
+"""Of passages: those around a question are ranked for one question after another."""
 
 
 class TermCounts(NamedTuple):
@@ -149,8 +162,8 @@ class TermCounts(NamedTuple):
     counts: Sequence[tuple[int, float]]
     """The terms that it has, by their place in the question, in that order, and how often."""
     length: int
-    words: Sequence[str] = ()
-    """All its words as tokens, repeats included."""
+    words: Set[str] = frozenset()
+    """Its words as tokens."""
 
 
 class TermCounter:
@@ -162,16 +175,18 @@ class TermCounter:
         self._at = forms | {term.token: at for at, term in enumerate(terms) if not term.is_prefix and not term.pattern}
         self._numbers = [(at, number_pattern(term)) for at, term in enumerate(terms) if term.pattern]
         self._has_forms = bool(forms)
-        self._in_question = frozenset(self._at).intersection
+        self._in_question = frozenset(self._at)
         self._prefixes = [(at, term.token) for at, term in enumerate(terms) if term.is_prefix]
         self._shares = {term.token: shares for term, shares in (related or {}).items()}
-        self._related = frozenset(self._shares).intersection
+        self._related = frozenset(self._shares)
         self._related_characters = [term.token for term in related or () if term.is_prefix]
 
     def count(self, text: str) -> TermCounts:
         """Count the terms in a text."""
-        words = _words_of(text)
-        counts: list[tuple[int, float]] = [(self._at[token], words.count(token)) for token in self._in_question(words)]
+        words, distinct = _words_of(text)
+        counts: list[tuple[int, float]] = [
+            (self._at[token], words.count(token)) for token in self._in_question & distinct
+        ]
         if self._has_forms and len(counts) > 1:
             counts = add_counts(counts)
         if self._numbers:
@@ -182,11 +197,11 @@ class TermCounter:
             folded = fold(text)  # each such character of a text begins a token
             counts += [(at, times) for at, first in self._prefixes if (times := folded.count(first))]
             having = [one for one in self._related_characters if one in folded]
-        if self._shares and (having := [*having, *self._related(words)]):
+        if self._shares and (having := [*having, *(self._related & distinct)]):
             counts += self._related_counts(having, {at for at, _ in counts})
         if len(counts) > 1:
             counts.sort()
-        return TermCounts(counts, len(words), words)
+        return TermCounts(counts, len(words), distinct)
 
     def _related_counts(self, tokens: Iterable[str], known: Collection[int]) -> list[tuple[int, float]]:
         """What these related words of a text count for the terms that it lacks."""

@@ -33,6 +33,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
+from itertools import chain
 from statistics import median
 from typing import NamedTuple, overload
 
@@ -268,10 +269,11 @@ class _Scorer:
         """The words that tell two messages belong together: neither the question's own nor those of any sentence, and
         of the messages read only a few have them."""
         asked = FUNCTION_STEMS.union(term.token for term in self.query.terms)
-        words = [frozenset(word for passage in passages for word in passage.words) - asked for passages in self.counts]
-        having = Counter(word for some in words for word in some)
+        words = [frozenset().union(*(passage.words for passage in passages)) - asked for passages in self.counts]
+        having = Counter(chain.from_iterable(words))
         most = max(_FEW, _FEW_SHARE * len(words))
-        return [frozenset(word for word in some if having[word] <= most) for some in words]
+        usual = {word for word, count in having.items() if count > most}
+        return [some - usual for some in words]
 
     @cached_property
     def coherence(self) -> float:

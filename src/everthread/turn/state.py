@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypedDict
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AnyMessage, BaseMessage, BaseMessageChunk, RemoveMessage
 from langgraph.channels.untracked_value import UntrackedValue
 from langgraph.graph.message import add_messages
 
@@ -22,13 +22,33 @@ MAIN_CONTEXT = "main"
 
 
 class MessagesChannel(UntrackedValue[list[AnyMessage]]):
-    """Messages joined by `add_messages`, in no checkpoint."""
+    """Messages joined as `add_messages` does, in no checkpoint."""
 
     def update(self, values: Sequence[Any]) -> bool:
         for value in values:
-            known: Any = self.value if self.is_available() else []
-            self.value = add_messages(known, value)
+            self.value = _joined(self.value if self.is_available() else [], value)
         return bool(values)
+
+
+def _joined(known: list[AnyMessage], new: Any) -> list[AnyMessage]:
+    """`add_messages`, without making an id at each step for every message of the window: none of them is looked for."""
+    if not isinstance(new, list) or not all(map(_is_whole, new)):
+        added: Any = add_messages(known, new)  # type: ignore[arg-type]
+        return list(added)
+    joined = list(known)
+    at = {message.id: place for place, message in enumerate(joined) if message.id is not None}
+    for message in new:
+        if message.id in at:
+            joined[at[message.id]] = message
+        else:
+            if message.id is not None:
+                at[message.id] = len(joined)
+            joined.append(message)
+    return joined
+
+
+def _is_whole(message: object) -> bool:
+    return isinstance(message, BaseMessage) and not isinstance(message, BaseMessageChunk | RemoveMessage)
 
 
 class UniqueListChannel(UntrackedValue[list[str]]):

@@ -22,6 +22,7 @@ from everthread.core.errors import StoreDamaged
 from everthread.core.failpoints import reach
 from everthread.core.ids import owner_scope
 from everthread.core.nouns import Ref
+from everthread.core.text_memo import TextMemo
 from everthread.text.words import index_text, index_tokens
 
 _ERASED = int(Flag.ERASED)
@@ -42,6 +43,10 @@ ON CONFLICT (conversation, kind, name) DO UPDATE SET uses = uses + excluded.uses
 
 FEW = 40
 """So many entries are looked through as they are: to read them takes less than to index and commit them."""
+
+
+_words_of = TextMemo(lambda text: frozenset(index_tokens(text)), min_chars=96, max_chars=4_000, capacity=256)
+"""Of messages that wait, at which one question after another looks."""
 
 
 def index_weight(length: int) -> int:
@@ -166,7 +171,7 @@ def tail(connection: sqlite3.Connection, number: int) -> Tail:
     found: list[tuple[int, frozenset[str]]] = []
     for key, raw in connection.execute(sql.WAITING_MESSAGES, (after, end)):
         with suppress(StoreDamaged):
-            found.append((key, frozenset(index_tokens(text_of(raw)))))
+            found.append((key, _words_of(text_of(raw))))
     return Tail(after, found)
 
 
