@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from everthread.history.full_history import CheckpointReader, FullHistory, Gap
 
     # What a model sees
-    from everthread.context.assemble import Context, Part
+    from everthread.context.assemble import Context, Part, Piece
     from everthread.context.budget import Budget
     from everthread.context.manifest import Manifest, Omission
     from everthread.context.read_view import SeenContext
@@ -126,6 +126,8 @@ __all__ = [
     # What a model sees
     "Context",
     "Part",
+    "Piece",
+    "ContextPreview",
     "Budget",
     "Manifest",
     "Omission",
@@ -235,11 +237,12 @@ _MODULES: Final = {
     "conversation": "Conversation",
     "core.nouns": "Branch ConversationInfo Hit Hits Message Page Receipt Ref EraseReport Head Problem VerifyReport",
     "history.full_history": "CheckpointReader FullHistory Gap",
-    "context.assemble": "Context Part",
+    "context.assemble": "Context Part Piece",
     "context.budget": "Budget",
     "context.manifest": "Manifest Omission",
     "context.read_view": "SeenContext",
     "compaction.compactor": "CompactionDiff CompactionOutcome PlannedSummary",
+    "compaction.fullness": "ContextPreview",
     "compaction.policy": "CompactionPolicy",
     "compaction.summarise": "Summariser SummaryFailure",
     "core.compactions": "Compaction",

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from everthread.compaction.compactor import CompactionDiff, CompactionOutcome, compaction_diff
 from everthread.compaction.due import UNLIMITED, DueCompaction, due_trigger
+from everthread.compaction.fullness import ContextPreview, measure
 from everthread.compaction.intents import UndoCompaction
 from everthread.compaction.policy import Trigger, check_trigger
 from everthread.compaction.summary_chain import expand_to_level
@@ -638,6 +639,40 @@ class Conversation:
         if jobs and not to_keep:
             await self._runtime.put_jobs_if_possible(self._ref, jobs)
         return replace(made, _jobs=jobs) if jobs else made
+
+    async def preview_context(
+        self,
+        *,
+        system: str | None = None,
+        question: str | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
+        budget: Budget | None = None,
+        branch: Branch | BranchName = None,
+        provider: Provider | None = None,
+        compaction: Mapping[str, Any] | None = None,
+    ) -> ContextPreview:
+        """Build the request that `context` would build now, and change nothing: no summary is made, no job is queued.
+
+        A `question` is taken as asked now: it is the newest message of the request, and what it recalls is quoted
+        before it. The other arguments are those of `context`.
+
+        ```python
+        preview = await conv.preview_context(question="What can she not eat?")
+        print(preview.due, [(piece.kind, piece.seqs) for piece in preview.context.pieces])
+        ```
+        """
+        _check_request(system, question, tools, budget)
+        check_provider(provider)
+        room = _with_tools(budget or Budget(), tools)
+
+        def asked(view: View) -> View:
+            return read_view.with_question(view, question) if question else view
+
+        def render(view: View, **more: Any) -> Context:
+            return read_view.render(asked(view), room, system=system, tools=tools, provider=provider, **more)
+
+        given = await self._gathered(check_branch(branch), question, compaction, room, system, render)
+        return measure(asked(given.view), given.made, room)
 
     def _compaction_job(
         self,

@@ -10,6 +10,7 @@ from types import EllipsisType
 from typing import Any, Protocol
 
 from everthread.compaction.compactor import CompactionDiff, CompactionOutcome
+from everthread.compaction.fullness import ContextPreview
 from everthread.compaction.policy import Trigger
 from everthread.context.assemble import Context
 from everthread.context.budget import Budget
@@ -187,6 +188,18 @@ class ConversationProtocol(Protocol):
         compaction: Mapping[str, Any] | None = None,
         to_keep: bool = False,
     ) -> Context: ...
+
+    async def preview_context(
+        self,
+        *,
+        system: str | None = None,
+        question: str | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
+        budget: Budget | None = None,
+        branch: Branch | BranchName = None,
+        provider: Provider | None = None,
+        compaction: Mapping[str, Any] | None = None,
+    ) -> ContextPreview: ...
 
     async def compact(
         self,

@@ -96,6 +96,42 @@ def test_an_empty_conversation_has_an_empty_context(quick: Quick) -> None:
     assert quick("context", "c").code == 0
 
 
+def test_a_context_printed_whole_is_the_request_with_memories_and_recall(compacted: Quick) -> None:
+    compacted("memories", "add", "The user is called Max.", "--kind", "profile")
+    asked = ("context", "c", "--question", "What became of order A-300?")
+    seen = compacted(*asked, "--whole", "--json").json
+    printed = compacted(*asked, "--whole").out
+    for number, message in enumerate(seen["request"], start=1):
+        assert f"[{number}] {message['role']}\n{message['content'] or ''}" in printed
+    kinds = [piece["kind"] for piece in seen["pieces"]]
+    assert {"memory", "summary", "recalled", "window"} <= set(kinds)
+    assert seen["request"][-1] == {"role": "user", "content": "What became of order A-300?"}
+    (memory,) = (piece for piece in seen["pieces"] if piece["kind"] == "memory")
+    assert memory["text"] in seen["request"][memory["message"]]["content"]
+    folded = compacted(*asked).out
+    assert f"memory {memory['memory_id']}" in folded
+    assert "The user is called Max." in folded
+
+
+def test_summaries_that_are_merged_for_a_small_window_are_named(compacted: Quick) -> None:
+    asked = ("context", "c", "--window", "900")
+    seen = compacted(*asked, "--json").json
+    (merged,) = (piece for piece in seen["pieces"] if piece["form"] == "merged")
+    assert len(merged["summary_ids"]) > 1
+    named = {(one["seq"], one["last_seq"]) for one in seen["omitted"] if one["reason"] == "summaries_merged"}
+    assert named == {tuple(merged["seqs"])}
+    assert "shortened into one text" in compacted(*asked).out
+    assert not any(piece["form"] == "merged" for piece in compacted("context", "c", "--json").json["pieces"])
+
+
+def test_what_the_question_recalls_is_named_where_there_is_no_room(compacted: Quick) -> None:
+    compacted("memories", "add", "The user is called Max.", "--kind", "profile")
+    seen = compacted("context", "c", "--window", "700", "--question", "What became of order A-300?", "--json").json
+    reasons = {one["reason"] for one in seen["omitted"]}
+    assert "recalled" not in [piece["kind"] for piece in seen["pieces"]]
+    assert "recall_over_budget" in reasons
+
+
 @pytest.mark.parametrize(
     ("tokens", "mark"), [([1], 0.8), ([0, 5, 1], 0.05), ([50, 50], 1.0), ([40, 1, 60], 0.5), ([], 0.5)]
 )

@@ -1,9 +1,10 @@
-"""`everthread context`: what a model would see now, as a gauge and a table."""
+"""`everthread context`: what a model would see now, or saw in a turn: as a gauge, a table, and word for word."""
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,14 +19,16 @@ from everthread.cli.options import (
     ReserveOption,
     branch_name,
 )
-from everthread.core.errors import MissingExtra
-from everthread.core.nouns import Ref
+from everthread.cli.output import one_line
+from everthread.core.errors import Invalid, MissingExtra, NotFound
 
 if TYPE_CHECKING:
     from everthread.cli.output import Styled
-    from everthread.compaction.fullness import Fullness
-    from everthread.context.assemble import Part
+    from everthread.compaction.fullness import ContextPreview
+    from everthread.context.assemble import Context, Part, Piece
     from everthread.context.manifest import Omission
+    from everthread.conversation import Conversation
+    from everthread.core.turns import Turn
     from everthread.instance import Everthread
     from everthread.models import AnsweringModel
 
@@ -46,30 +49,78 @@ FactorOption = Annotated[
 async def context(
     cli: Invocation,
     conversation: ConversationArgument,
+    question: Annotated[
+        str | None,
+        typer.Option("--question", metavar="TEXT", help="As if this was asked now, with what it recalls."),
+    ] = None,
+    whole: Annotated[bool, typer.Option("--whole", help="Print the request word for word.")] = False,
+    turn: Annotated[
+        str | None, typer.Option("--turn", metavar="ID", help="What was really sent in this turn, or in the `last`.")
+    ] = None,
+    system: Annotated[str | None, typer.Option("--system", metavar="TEXT", help="The system prompt.")] = None,
     model: ModelOption = None,
     window: WindowOption = None,
     reserve: ReserveOption = None,
     factor: FactorOption = None,
     branch: BranchOption = None,
 ) -> None:
-    """Show what a model would see now, part by part, and how full its window is. Changes nothing."""
-    from everthread.compaction.fullness import measure  # noqa: PLC0415 - startup
-    from everthread.context import read_view  # noqa: PLC0415
-    from everthread.context.budget import Budget, changed_budget  # noqa: PLC0415
+    """Show the request that a model would get now: how full it is, and where each piece comes from. Changes nothing."""
+    from everthread.context.budget import Budget, changed_budget  # noqa: PLC0415 - startup
 
+    if turn is not None:
+        if any(given is not None for given in (question, system, model, window, reserve, factor, branch)):
+            raise Invalid("shows what was sent, so only --whole and --json go with it", field="turn")
+        await _show_turn(cli, conversation, turn, whole=whole)
+        return
     async with cli.open() as et:
         found = await find_conversation(et, cli.owner, conversation)
-        policy = await et.compaction_config.get(found)
         answering = await _answering(cli, et, model) if window is None else None
         usual = Budget() if answering is None else answering.budget
         budget = changed_budget(usual, window=window, output_reserve=reserve, factor=factor)
-        ref = Ref(found.owner, found.id)
-        view = await read_view.read_view(et.store, ref, branch_name(branch), policy, budget=budget)
-    report = measure(view, policy, budget)
+        preview = await found.preview_context(
+            system=system, question=question, budget=budget, branch=branch_name(branch)
+        )
     if cli.out.json:
-        cli.out.document({"conversation_id": found.id, "model": answering and answering.name, **_as_json(report)})
-    else:
-        _print(cli, report, f", for {answering.name}" if answering is not None and answering.name else "")
+        about = {"conversation_id": found.id, "model": answering and answering.name}
+        cli.out.document({**about, **_as_json(preview), **_request_as_json(preview.context, whole=whole)})
+        return
+    if not whole:
+        _print(cli, preview, f", for {answering.name}" if answering is not None and answering.name else "")
+    _print_request(cli, preview.context, whole=whole)
+
+
+async def _show_turn(cli: Invocation, conversation: str, turn: str, *, whole: bool) -> None:
+    """The requests of a turn, rendered again from what was kept of them."""
+    from everthread.cli.why import kept_requests  # noqa: PLC0415 - startup
+
+    async with cli.open() as et:
+        found = await find_conversation(et, cli.owner, conversation)
+        asked = await _last_turn(found) if turn == "last" else await found.turn(turn)
+        seen = [await found.seen_context(id) for id in await kept_requests(found, asked)]
+    if not seen:
+        raise NotFound(f"no request of turn {asked.id!r} is kept: it ended before an answer, or was erased")
+    if cli.out.json:
+        requests = [
+            {
+                "is_same": one.is_same,
+                "erased": one.erased,
+                **_size_as_json(one.context),
+                **_request_as_json(one.context, whole=whole),
+            }
+            for one in seen
+        ]
+        cli.out.document({"conversation_id": found.id, "turn_id": asked.id, "requests": requests})
+        return
+    for number, one in enumerate(seen, start=1):
+        same = "byte for byte as it was sent" if one.is_same else "not as it was sent: something was erased since"
+        cli.out.text(f"request {number} of {len(seen)} in turn {asked.id}: {one.context.tokens:,} tokens, {same}")
+        _print_request(cli, one.context, whole=whole)
+
+
+async def _last_turn(conversation: Conversation) -> Turn:
+    for newest in await conversation.turns(limit=1):
+        return newest
+    raise NotFound(f"conversation {conversation.id!r} has no turns: nothing was sent by everthread itself")
 
 
 async def _answering(cli: Invocation, et: Everthread, model: str | None) -> AnsweringModel | None:
@@ -83,11 +134,24 @@ async def _answering(cli: Invocation, et: Everthread, model: str | None) -> Answ
     return await answering_model(models, model)
 
 
-def _as_json(report: Fullness) -> dict[str, Any]:
-    made = report.context
+def _size_as_json(made: Context) -> dict[str, Any]:
     return {
         "tokens": made.tokens,
         "limit": made.limit,
+        "messages": len(made.messages),
+        "parts": list(made.parts),
+        "omitted": list(made.omitted),
+    }
+
+
+def _request_as_json(made: Context, *, whole: bool) -> dict[str, Any]:
+    return {"pieces": list(made.pieces), **({"request": made.messages} if whole else {})}
+
+
+def _as_json(report: ContextPreview) -> dict[str, Any]:
+    made = report.context
+    return {
+        **_size_as_json(made),
         "window": report.budget.window,
         "output_reserve": report.budget.output_reserve,
         "exact": report.is_exact,
@@ -95,15 +159,12 @@ def _as_json(report: Fullness) -> dict[str, Any]:
         "threshold": report.policy.threshold,
         "threshold_tokens": report.mark_tokens,
         "due": report.due,
-        "messages": len(made.messages),
         "uncovered": report.uncovered,
         "max_message_history": report.policy.max_message_history,
-        "parts": list(made.parts),
-        "omitted": list(made.omitted),
     }
 
 
-def _print(cli: Invocation, report: Fullness, whose: str) -> None:
+def _print(cli: Invocation, report: ContextPreview, whose: str) -> None:
     made = report.context
     signs = chars_for(getattr(sys.stdout, "encoding", None))
     count = "exact" if report.is_exact else "estimated"
@@ -119,7 +180,7 @@ def _print(cli: Invocation, report: Fullness, whose: str) -> None:
     cli.out.text(_compaction_line(report))
 
 
-def _gauge(report: Fullness, signs: GaugeChars) -> Iterator[Styled]:
+def _gauge(report: ContextPreview, signs: GaugeChars) -> Iterator[Styled]:
     parts = [(part.kind, part.tokens) for part in report.context.parts]
     yield from gauge(parts, report.context.limit, report.policy.threshold, width=GAUGE_CELLS, signs=signs)
     yield "\n", ""
@@ -134,13 +195,86 @@ def _row(at: int, part: Part, limit: int, signs: GaugeChars) -> tuple[object, ..
 
 def _ranges(omitted: Sequence[Omission]) -> Iterator[tuple[str, str]]:
     """Neighbouring messages left out for the same reason, as one range."""
-    for reason, run in groupby(omitted, key=lambda one: one.reason):
+    for (reason, memory), run in groupby(omitted, key=lambda one: (one.reason, one.memory_id)):
         found = list(run)
         first, last = found[0].seq, found[-1].last_seq or found[-1].seq
-        yield (str(first) if first == last else f"{first}–{last}"), reason.replace("_", " ")
+        where = f"memory {memory}" if memory else _span((first, last))
+        yield where, _REASONS.get(reason, reason.replace("_", " "))
 
 
-def _compaction_line(report: Fullness) -> str:
+def _span(seqs: Sequence[int]) -> str:
+    first, last = min(seqs), max(seqs)
+    return str(first) if first == last else f"{first}–{last}"
+
+
+_REASONS = {
+    "summaries_merged": "their summaries were shortened into one text",
+    "recall_over_budget": "the question recalled it, but there was no room",
+}
+_FORMS = {"whole": "", "in_part": "shown in part", "merged": "shortened into one text"}
+_BEGINNING = 60
+
+
+def _print_request(cli: Invocation, made: Context, *, whole: bool) -> None:
+    """The request: a line for each piece, neighbours of the window as one; or all of its words."""
+    if whole:
+        for at, message in enumerate(made.messages, start=1):
+            cli.out.text(f"\n[{at}] {message.get('role')}" + (f" ({name})" if (name := message.get("name")) else ""))
+            cli.out.text("\n".join(_words_of(message)))
+        return
+    if made.pieces:
+        cli.out.text("\nthe request, in its order (--whole prints it word for word):")
+        cli.out.table(
+            ("in message", "what", "from", ">tokens", "begins"), list(_piece_rows(made.pieces, made.messages))
+        )
+
+
+def _piece_rows(pieces: Sequence[Piece], messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[object, ...]]:
+    for _, run in groupby(
+        enumerate(pieces), key=lambda one: one[0] if one[1].kind != "window" or one[1].form != "whole" else -1
+    ):
+        found = [piece for _, piece in run]
+        first = found[0]
+        where = _span([piece.message + 1 for piece in found])
+        quoted: Iterable[str] = first.text.split("\n")[1:-1] if first.text else _words_of(messages[first.message])
+        if first.kind == "summary":  # they all begin with a heading
+            quoted = ()
+        tokens = f"{sum(piece.tokens for piece in found):,}"
+        yield where, first.kind, _origin(found), tokens, one_line(" ".join(quoted))[:_BEGINNING]
+
+
+def _origin(pieces: Sequence[Piece]) -> str:
+    """Where a piece, or a run of messages of the window, comes from."""
+    first = pieces[0]
+    seqs = [seq for piece in pieces for seq in piece.seqs]
+    said = [f"{'messages' if len(set(seqs)) > 1 else 'message'} {_span(seqs)}"] if seqs else []
+    if first.memory_id is not None:
+        said.append(f"memory {first.memory_id}")
+    if len(first.summary_ids) > 1:
+        said.append(f"{len(first.summary_ids):,} summaries")
+    return ", ".join([*said, *filter(None, [_FORMS[first.form]])]) or "given with the request"
+
+
+def _words_of(message: Mapping[str, Any]) -> Iterator[str]:
+    """A message of a request as text; what is not text, such as an image, in short."""
+    content = message.get("content")
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+    for block in blocks:
+        if isinstance(block.get("text"), str):
+            yield block["text"]
+        else:
+            data = json.dumps(block, ensure_ascii=False)
+            yield data if len(data) <= _DATA else f"{data[:_DATA]}… ({len(data):,} characters; --json has them all)"
+    for call in message.get("tool_calls") or ():
+        yield f"calls {call['function']['name']}({call['function']['arguments']}) [{call['id']}]"
+    if "tool_call_id" in message:
+        yield f"[answers {message['tool_call_id']}]"
+
+
+_DATA = 200
+
+
+def _compaction_line(report: ContextPreview) -> str:
     policy = report.policy
     said = (
         f"\n{report.uncovered:,} messages are in no summary; compaction begins at {policy.message_mark + 1:,} of them "

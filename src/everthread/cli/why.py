@@ -52,7 +52,7 @@ async def why(
         raise Invalid("must not be empty; give words from the conversation", field="text")
     async with cli.open() as et:
         found, row = await _turn(et, cli.owner, conversation, turn)
-        seen = [await found.seen_context(id) for id in await _manifests(found, row)]
+        seen = [await found.seen_context(id) for id in await kept_requests(found, row)]
         said = found.messages(include_deleted=True)
         matching = [one async for one in said if text.casefold() in one.text.casefold()]
         places = [place for at, one in enumerate(seen, 1) for place in sightings_in(one, at, matching, text)]
@@ -73,8 +73,8 @@ async def _turn(et: Everthread, owner: str, conversation: str | None, id: str) -
     raise NotFound(f"no turn {id!r}; `everthread chat --json` prints the ids of turns")
 
 
-async def _manifests(conversation: Conversation, turn: Turn) -> Sequence[str]:
-    """The ids of the manifests, which the answer's message carries."""
+async def kept_requests(conversation: Conversation, turn: Turn) -> Sequence[str]:
+    """The ids of the requests that were kept of a turn, which the answer's message carries."""
     try:
         payload = (await conversation.message(turn.answer_id)).payload
     except NotFound:
@@ -120,9 +120,13 @@ def _window_reason(seen: SeenContext, seq: int, text: str) -> str:
     return f"shown in part, {'with' if is_shown else 'without'} these words"
 
 
+_IN_A_SUMMARY = ("summaries_merged", "recall_over_budget")
+"""Reasons for which a message is not shown itself that a summary stands for."""
+
+
 def _omission(seen: SeenContext, seq: int) -> str | None:
     for one in seen.manifest.omitted:
-        if one.seq <= seq <= (one.last_seq or one.seq):
+        if one.reason not in _IN_A_SUMMARY and one.seq <= seq <= (one.last_seq or one.seq):
             return one.reason.replace("_", " ")
     return None
 

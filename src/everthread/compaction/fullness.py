@@ -12,8 +12,14 @@ from everthread.context.budget import Budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fullness:
-    """A request as it would be sent now, and how far it is from a compaction."""
+class ContextPreview:
+    """A request as it would be sent now, and how far it is from a compaction.
+
+    ```python
+    preview = await conv.preview_context(question="What can she not eat?")
+    print(preview.due, [(piece.kind, piece.seqs) for piece in preview.context.pieces])
+    ```
+    """
 
     context: Context
     policy: CompactionPolicy
@@ -34,8 +40,12 @@ class Fullness:
         return self.budget.factor == 1.0 and all(part.exact for part in self.context.parts)
 
 
-def measure(view: read_view.View, policy: CompactionPolicy, budget: Budget) -> Fullness:
-    """Render the view for a model with this budget, and measure it. Changes nothing."""
-    context = read_view.render(view, budget)
-    due = due_trigger(view, context, budget)
-    return Fullness(context=context, policy=policy, budget=budget, due=due, uncovered=view.uncovered)
+def measure(view: read_view.View, context: Context, budget: Budget) -> ContextPreview:
+    """How full the view's request for a model with this budget is."""
+    return ContextPreview(
+        context=context,
+        policy=view.policy,
+        budget=budget,
+        due=due_trigger(view, context, budget),
+        uncovered=view.uncovered,
+    )

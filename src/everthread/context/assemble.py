@@ -12,8 +12,9 @@ When all of it is over the limit, the record is kept to a part of the room (whol
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import orjson
@@ -21,9 +22,11 @@ import orjson
 from everthread.context.budget import Budget
 from everthread.context.clamp import DEFAULT_POLICY, Clamp, ClampPolicy, elide
 from everthread.context.fit import fit
-from everthread.context.ingredients import Ingredients, LogMessage
+from everthread.context.ingredients import Ingredients, LogMessage, QuotedMemory, RecalledPassage
 from everthread.context.manifest import (
+    MERGED,
     QUARANTINED,
+    RECALL_DROPPED,
     RENDERER,
     Manifest,
     Omission,
@@ -42,6 +45,7 @@ from everthread.context.message_format import (
     to_openai,
 )
 from everthread.context.quotes import (
+    QuotedBlock,
     Quotes,
     given_at,
     memories_tokens,
@@ -51,6 +55,7 @@ from everthread.context.quotes import (
     recalled_message,
     record_message,
     without_forged_blocks,
+    without_our_tags,
 )
 from everthread.context.repair import repair_report
 from everthread.context.tokens import has_media, message_tokens
@@ -89,6 +94,32 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A piece of a request, and where it comes from: a message of the window, or a quotation (a memory, a summary, a
+    pinned or recalled message), of which one message of the request holds several.
+
+    ```python
+    context = await conv.context(query="What can she not eat?")
+    for piece in context.pieces:
+        print(piece.message, piece.kind, piece.seqs, piece.form)
+    ```
+    """
+
+    message: int
+    """Which message of the request it is in, as an index of `Context.messages`."""
+    kind: PartKind
+    tokens: int
+    seqs: tuple[int, ...] = ()
+    """The messages of the log that it is or comes from; of a summary the first and the last."""
+    summary_ids: tuple[str, ...] = ()
+    memory_id: str | None = None
+    form: Literal["whole", "in_part", "merged"] = "whole"
+    """`in_part` where a long message is shortened, `merged` where several summaries were shortened into one text."""
+    text: str | None = None
+    """The quotation with its tags; None where the piece is the whole message of the request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """A request that is ready to be sent: messages in OpenAI's format, valid and within the budget.
 
@@ -113,6 +144,12 @@ class Context:
     """The texts that the manifest names by hash: the system prompt, and the tool schemas as JSON."""
     _jobs: tuple[NewJob, ...] = ()
     """A compaction that was found to be due when it was built, for `keep_context` to queue."""
+    _to_pieces: Callable[[], tuple[Piece, ...]] = field(default=tuple, repr=False, compare=False)
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """Where each message and each quotation comes from, in the order of the request. Made when it is asked for."""
+        return self._to_pieces()
 
 
 def assemble(
@@ -126,13 +163,16 @@ def assemble(
     """The request within the budget. ContextOverflow when the system prompt leaves no room at all."""
     whole = _Draft(given, quotes_within(given), provider, policy)
     wanted = whole.tokens - whole.recalled_tokens - whole.record_beyond(budget.limit)
+    unquoted: list[Omission] = []
     if (given.recalled or given.reminded) and whole.tokens > budget.limit:
         cut = _with_less_record(given, whole, budget, provider, policy)
         if cut is None:  # what is recalled is the first to go
+            unquoted = [Omission(seq=one.stored.seq, reason=RECALL_DROPPED) for one in given.recalled]
+            unquoted += [_without_memory(memory) for memory in given.reminded]
             given = replace(given, recalled=(), reminded=())
         whole = cut or _Draft(given, quotes_within(given), provider, policy)
     draft, sent = _fit_draft(given, whole, budget, provider, policy)
-    omitted = draft.omissions(sent.dropped)
+    omitted = tuple(sorted((*draft.omissions(sent.dropped), *unquoted), key=lambda omission: omission.seq))
     system = encodable(given.system).encode() if given.system else None
     tools = tools_text(given.tools) if given.tools else None
     manifest = Manifest(
@@ -167,7 +207,12 @@ def assemble(
         limit=budget.limit,
         wanted_tokens=wanted,
         shared={text_digest(text): text for text in (system, tools) if text},
+        _to_pieces=partial(draft.pieces, sent),
     )
+
+
+def _without_memory(memory: QuotedMemory) -> Omission:
+    return Omission(seq=memory.message or 0, reason="over_budget", memory_id=memory.id)
 
 
 def tools_text(tools: Sequence[Mapping[str, Any]]) -> bytes:
@@ -346,8 +391,8 @@ class _Draft:
         """The messages of the log behind these of the request."""
         return tuple(sorted({seq for at in indexes for seq in self._seqs[at]}))
 
-    def omissions(self, dropped: Sequence[int]) -> tuple[Omission, ...]:
-        """Everything of the path that is neither shown nor summarised."""
+    def omissions(self, dropped: Sequence[int]) -> list[Omission]:
+        """Everything of the path that is neither shown nor summarised, or of whose summaries only a part is."""
         gone = list(self._left_out)
         gone += [Omission(seq=seq, reason=QUARANTINED) for seq in self._given.quarantined]
         if self._given.passed_over is not None:
@@ -360,11 +405,69 @@ class _Draft:
             for summary in self._given.summaries
             if summary.id not in told
         ]
+        gone += [
+            Omission(seq=summary.first_seq, last_seq=summary.last_seq, reason=MERGED)
+            for summary in self._quotes.summaries
+            if summary.earlier_ids
+        ]
+        known = {memory.id for memory in self._quotes.memories}
+        gone += [_without_memory(memory) for memory in self._given.memories if memory.id not in known]
         pins = {stored.seq for stored in self._quotes.pinned}
         gone += [
             Omission(seq=stored.seq, reason="over_budget") for stored in self._given.pinned if stored.seq not in pins
         ]
-        return tuple(sorted(gone, key=lambda omission: omission.seq))
+        return gone
+
+    def pieces(self, sent: _Sent) -> tuple[Piece, ...]:
+        """Where each message and each quotation of what is sent comes from."""
+        short = {clamp.index for clamp in (*self.clamps, *sent.clamps)}
+        found: list[Piece] = []
+        for index, at in enumerate(sorted(sent.sizes)):
+            if at == self._record_at:
+                found += self._record_pieces(index)
+            elif at == self._recalled_at:
+                found += [_memory_piece(index, memory, memory_block(memory)) for memory in self._given.reminded]
+                found += [_recalled_piece(index, one) for one in self._given.recalled]
+            else:
+                found.append(
+                    Piece(
+                        message=index,
+                        kind="system" if is_system(self.messages[at]) else "window",
+                        tokens=sent.sizes[at],
+                        seqs=self.seqs_of([at]),
+                        form="in_part" if at in short else "whole",
+                    )
+                )
+        return tuple(found)
+
+    def _record_pieces(self, index: int) -> Iterator[Piece]:
+        quotes = self._quotes
+        blocks = iter(quotes.quoted[1 if quotes.memories else 0 :])
+        for memory in quotes.memories:
+            yield _memory_piece(index, memory, next(blocks))
+        for summary in quotes.summaries:
+            block = next(blocks)
+            is_whole = without_our_tags(encodable(summary.text)).strip() in block.block
+            yield Piece(
+                message=index,
+                kind="summary",
+                tokens=block.tokens,
+                seqs=(summary.first_seq, summary.last_seq),
+                summary_ids=summary.ids,
+                form="merged" if summary.earlier_ids else "whole" if is_whole else "in_part",
+                text=block.block,
+            )
+        for stored in quotes.pinned:
+            block = next(blocks)
+            is_whole = without_our_tags(encodable(payloads.text(stored.payload))).strip() in block.block
+            yield Piece(
+                message=index,
+                kind="pinned",
+                tokens=block.tokens,
+                seqs=(stored.seq,),
+                form="whole" if is_whole else "in_part",
+                text=block.block,
+            )
 
     def parts(self, sent: _Sent, *, exact: bool) -> tuple[Part, ...]:
         """What each part of what is sent counts to."""
@@ -422,6 +525,30 @@ class _Draft:
         if quotes.summaries:
             return remembered, whole - remembered - pinned, pinned
         return (remembered, 0, whole - remembered) if quotes.pinned else (whole, 0, 0)
+
+
+def _memory_piece(index: int, memory: QuotedMemory, quoted: QuotedBlock) -> Piece:
+    return Piece(
+        message=index,
+        kind="memory",
+        tokens=quoted.tokens,
+        seqs=(memory.message,) if memory.message else (),
+        memory_id=memory.id,
+        text=quoted.block,
+    )
+
+
+def _recalled_piece(index: int, recalled: RecalledPassage) -> Piece:
+    quoted = recalled_block(recalled)
+    is_whole = recalled.start == 0 and recalled.end >= len(payloads.text(recalled.stored.payload))
+    return Piece(
+        message=index,
+        kind="recalled",
+        tokens=quoted.tokens,
+        seqs=(recalled.stored.seq,),
+        form="whole" if is_whole else "in_part",
+        text=quoted.block,
+    )
 
 
 def _without_forged_blocks(message: Fields) -> Fields:

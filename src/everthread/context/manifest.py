@@ -21,6 +21,10 @@ RENDERER = 8
 
 QUARANTINED = "quarantined"
 """The reason for which a message is left out that is not to be trusted."""
+MERGED = "summaries_merged"
+"""The reason for a stretch whose summaries were shortened into one text, since there was no room for them."""
+RECALL_DROPPED = "recall_over_budget"
+"""The reason for a message that the question recalled, and that there was no room for."""
 
 RevisionRef = tuple[int, int]
 """(seq, entry_seq) of a message: which revision was shown."""
@@ -45,6 +49,8 @@ class Omission:
     reason: str
     last_seq: int | None = None
     """Where the stretch ends, if it is more than one message."""
+    memory_id: str | None = None
+    """The memory that is left out, where it is one; `seq` is then the message it is from, or 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,7 @@ from everthread.context.message_format import (
     is_system,
     is_user_turn,
 )
+from everthread.context.tokens import message_tokens
 from everthread.context.units import unit_spans
 from everthread.context.window import WindowBounds, jump_length
 from everthread.core import payloads
@@ -232,6 +233,14 @@ def to_log_message(place: Entry, newest: Entry) -> LogMessage:
     )
 
 
+def with_question(view: View, question: str) -> View:
+    """The view with a question that nobody has asked yet as its newest message."""
+    payload = {"role": "user", "content": question}
+    seq = view.inputs.entry_count + 1
+    asked = LogMessage(seq=seq, entry_seq=seq, payload=payload, tokens=message_tokens(payload))
+    return replace(view, window=[*view.window, asked], uncovered=view.uncovered + 1)
+
+
 def render(
     view: View,
     budget: Budget,
@@ -329,7 +338,7 @@ async def render_again(store: Store, ref: Ref, id: str) -> SeenContext:
     )
     again = assemble(given, Budget(**kept.budget), provider=cast("Provider | None", kept.provider))
     return SeenContext(
-        context=again,
+        context=replace(again, omitted=kept.omitted),
         manifest=kept,
         is_same=again.manifest.digest == kept.digest,
         erased=tuple(sorted({*window_gone, *pinned_gone, *standing_gone, *recalled_gone})),

@@ -751,6 +751,7 @@ export interface paths {
                     reserve?: number | null;
                     factor?: number | null;
                     branch?: string | null;
+                    question?: string | null;
                     messages?: boolean;
                 };
                 header?: never;
@@ -2461,6 +2462,7 @@ export interface components {
                 [key: string]: unknown;
             }[] | null;
             message_tokens?: number[] | null;
+            pieces?: components["schemas"]["PieceOut"][] | null;
         };
         HitOut: {
             conversation_id: string;
@@ -2619,6 +2621,7 @@ export interface components {
             seq: number;
             last_seq: number | null;
             reason: string;
+            memory_id?: string | null;
         };
         OriginalOut: {
             seq: number;
@@ -2657,6 +2660,16 @@ export interface components {
             items: {
                 [key: string]: unknown;
             }[];
+        };
+        PieceOut: {
+            message: number;
+            kind: string;
+            tokens: number;
+            seqs: number[];
+            summary_ids: string[];
+            memory_id: string | null;
+            form: string;
+            text: string | null;
         };
         Policy: {
             enabled: boolean;
@@ -2785,6 +2798,7 @@ export interface components {
                 [key: string]: unknown;
             }[];
             message_tokens: number[];
+            pieces: components["schemas"]["PieceOut"][];
         };
         SeenRequests: {
             turn_id: string;

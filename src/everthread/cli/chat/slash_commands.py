@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from everthread.cli.output import format_bytes, format_time, one_line
-from everthread.compaction.fullness import measure
 from everthread.compaction.policy import window_bounds
 from everthread.context import read_view
 from everthread.context.budget import Budget
@@ -75,11 +74,8 @@ async def context(console: ChatConsole, _: str) -> str:
     if session.conversation is None:
         return NOTHING_YET
     chat_model = await session.agent.models.get(session.model, None)
-    policy = await session.et.compaction_config.get(session.conversation)
-    ref = Ref(session.owner, session.conversation.id)
-    view = await read_view.read_view(session.et.store, ref, None, policy, budget=chat_model.budget)
-    report = measure(view, policy, chat_model.budget)
-    made = report.context
+    report = await session.conversation.preview_context(budget=chat_model.budget)
+    made, policy = report.context, report.policy
     rows = [f"  {part.kind:<10} {part.tokens:>8,} tokens" for part in made.parts]
     left_out = len(made.omitted)
     note = [f"  {left_out:,} messages or stretches are left out"] if left_out else []

@@ -9,15 +9,12 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from everthread.compaction.fullness import measure
-from everthread.context import read_view
 from everthread.context.assemble import Context
 from everthread.context.budget import Budget, changed_budget
 from everthread.context.tokens import message_tokens
 from everthread.core.errors import MissingExtra
-from everthread.core.nouns import Ref
 from everthread.history.arguments import check_branch
-from everthread.http.dependencies import ConversationDep, EverthreadDep, TurnServiceDep
+from everthread.http.dependencies import ConversationDep, TurnServiceDep
 from everthread.http.model_names import check_model
 from everthread.http.responses import JsonResponse
 from everthread.http.turn_service import TurnService
@@ -54,6 +51,20 @@ class OmittedOut(BaseModel):
     seq: int
     last_seq: int | None = Field(description="The end of a range; null for a single message.")
     reason: str
+    memory_id: str | None = Field(default=None, description="The memory that is left out, where it is one.")
+
+
+class PieceOut(BaseModel):
+    """A piece of the request, and where it comes from."""
+
+    message: int = Field(description="Which message of the request it is in, from 0.")
+    kind: str
+    tokens: int
+    seqs: list[int] = Field(description="The messages that it is or comes from; of a summary the first and the last.")
+    summary_ids: list[str]
+    memory_id: str | None
+    form: str = Field(description="`whole`, `in_part`, or `merged`: several summaries shortened into one text.")
+    text: str | None = Field(description="The quotation; null where the piece is the whole message.")
 
 
 class Gauge(BaseModel):
@@ -74,12 +85,12 @@ class Gauge(BaseModel):
     omitted: list[OmittedOut]
     messages: list[dict[str, Any]] | None = Field(default=None, description="The request itself, where requested.")
     message_tokens: list[int] | None = Field(default=None, description="The tokens of each message.")
+    pieces: list[PieceOut] | None = Field(default=None, description="Where each message and quotation comes from.")
 
 
 @router.get("/context", response_model=Gauge)
 async def get_context(
     conversation: ConversationDep,
-    et: EverthreadDep,
     turns: TurnServiceDep,
     request: Request,
     model: ModelName = None,
@@ -87,6 +98,9 @@ async def get_context(
     reserve: Reserve = None,
     factor: Factor = None,
     branch: BranchParameter = None,
+    question: Annotated[
+        str | None, Query(max_length=10_000, description="As if this was asked now, with what it recalls.")
+    ] = None,
     messages: Annotated[bool, Query(description="Whether to include the request itself.")] = False,
 ) -> Response:
     """What a model would see now, and how full that is, for the model that answers. Changes nothing."""
@@ -94,11 +108,7 @@ async def get_context(
     answering = await _answering(turns, model) if window is None else None
     usual = Budget() if answering is None else answering.budget
     budget = changed_budget(usual, window=window, output_reserve=reserve, factor=factor)
-    policy = await et.compaction_config.get(conversation)
-    ref = Ref(conversation.owner, conversation.id)
-    found = measure(
-        await read_view.read_view(et.store, ref, check_branch(branch), policy, budget=budget), policy, budget
-    )
+    found = await conversation.preview_context(question=question, budget=budget, branch=check_branch(branch))
     body = {
         "model": answering and answering.name,
         "exact": found.is_exact,
@@ -121,8 +131,12 @@ async def _answering(turns: TurnService, model: str | None) -> AnsweringModel | 
 
 
 def messages_out(context: Context) -> dict[str, Any]:
-    """A request, and the tokens of each of its messages."""
-    return {"messages": context.messages, "message_tokens": list(map(message_tokens, context.messages))}
+    """A request, the tokens of each of its messages, and where each piece of it comes from."""
+    return {
+        "messages": context.messages,
+        "message_tokens": list(map(message_tokens, context.messages)),
+        "pieces": [asdict(piece) for piece in context.pieces],
+    }
 
 
 def context_out(context: Context) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from everthread.http.dependencies import ConversationDep, Limit, PathId, TurnSer
 from everthread.http.responses import JsonResponse
 from everthread.http.sse import EventStreamResponse
 from everthread.http.v1.chat import EVENT_STREAM, stream_response
-from everthread.http.v1.context import OmittedOut, PartOut, context_out, messages_out
+from everthread.http.v1.context import OmittedOut, PartOut, PieceOut, context_out, messages_out
 
 router = APIRouter(tags=["turns"], prefix="/conversations/{conversation_id}/turns")
 
@@ -60,6 +60,7 @@ class SeenRequest(BaseModel):
     omitted: list[OmittedOut]
     messages: list[dict[str, Any]]
     message_tokens: list[int] = Field(description="The tokens of each message.")
+    pieces: list[PieceOut] = Field(description="Where each message and quotation comes from.")
 
 
 class SeenRequests(BaseModel):
