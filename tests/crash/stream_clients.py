@@ -32,6 +32,8 @@ from tests.http.served import API, events, starting
 
 PATIENCE_SECONDS = 20.0
 """A client waits no longer than this for the next event, and for its end once its server is back."""
+STOP_SECONDS = 3
+"""What a server that is told to stop may take."""
 MOST_EXAMPLES = 5
 """Of each kind of violation."""
 TURN_ENDS = frozenset({"done", "failed"})
@@ -74,7 +76,11 @@ class KilledServer:
     def __init__(self, forkserver: ForkServer, database: str, model: str) -> None:
         self._forkserver = forkserver
         self._database = database
-        self._environment = {"EVERTHREAD_MODEL": model, "EVERTHREAD_REQUESTS_PER_MINUTE": "0"}
+        self._environment = {
+            "EVERTHREAD_MODEL": model,
+            "EVERTHREAD_REQUESTS_PER_MINUTE": "0",
+            "EVERTHREAD_STOP_SECONDS": str(STOP_SECONDS),
+        }
         self._port = _free_port()
         self._process: tuple[Child, TextIO] | None = None
         self._stack = ExitStack()
@@ -107,6 +113,20 @@ class KilledServer:
         self._process[0].send(signal.SIGKILL)
         self._process = None
         self._stack.close()  # waits until the process is gone, so that its port and its locks are free
+
+    async def stop(self) -> float:
+        """As an operator does, with SIGTERM; how many seconds it took to be gone."""
+        assert self._process is not None
+        self.is_up.clear()
+        child, _ = self._process
+        told = time.monotonic()
+        child.send(signal.SIGTERM)
+        code = await asyncio.to_thread(child.wait)
+        seconds = time.monotonic() - told
+        assert code in (0, -signal.SIGTERM), child.said()
+        self._process = None
+        self._stack.close()
+        return seconds
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -169,6 +189,14 @@ class Servers:
             server.spawn()
         await server.until_it_listens()
         self.back_at = time.monotonic()
+
+    async def restart(self, server: KilledServer) -> float:
+        """Stop one as an operator does, and start it again; how many seconds it took to be gone."""
+        seconds = await server.stop()
+        server.spawn()
+        await server.until_it_listens()
+        self.back_at = time.monotonic()
+        return seconds
 
     def kill_for_good(self, server: KilledServer) -> None:
         """Kill one that never comes back; the others are all there is."""

@@ -24,6 +24,8 @@ from tests.forkserver import ForkServer
 
 KILLS = 4
 LONG_KILLS = int(os.environ.get("STREAM_KILLS", "300"))
+RESTARTS = 10
+"""Of each of two servers."""
 READERS = 60
 LONG_READERS = 1_000
 LONG_PATIENCE_SECONDS = 60.0
@@ -231,6 +233,33 @@ async def test_the_runs_of_a_server_that_never_comes_back_are_ended_by_another(
         report = await clients.conclude()
         print(report)
         assert not clients.tally.violations, report
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("store", ["postgres"])
+async def test_a_rolling_restart_loses_and_doubles_nothing(
+    store: str, forkserver: ForkServer, new_url: NewUrl, tmp_path: Path
+) -> None:
+    """Two servers are told to stop and started again in turn: whoever is refused goes to the other, and every stream
+    ends once."""
+    took: list[float] = []
+    async with clients_of(
+        forkserver, new_url(migrated=True), tmp_path, servers=2, seed=SEED, patience_seconds=LONG_PATIENCE_SECONDS
+    ) as clients:
+        for number in range(2 * RESTARTS):
+            async with asyncio.TaskGroup() as working:
+                for work in _round(clients, number):
+                    working.create_task(work)
+                await clients.until_in_flight(8)
+                stopping = clients.servers.all[number % 2]
+                clients.count_in_flight(stopping)
+                clients.servers.kills += 1  # whoever asks until a server dies can end
+                took.append(await clients.servers.restart(stopping))
+            await clients.judge_all()
+        report = await clients.conclude()
+        print(f"stopped within {min(took):.1f} to {max(took):.1f} s;", report)
+        assert not clients.tally.violations, report
+        assert len(clients.tally.in_flight) >= 2 * RESTARTS, report
 
 
 @pytest.mark.long

@@ -12,9 +12,13 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from starlette.types import Message
 
 import everthread
 from everthread import NotFound
+from everthread.http.auth import LOCAL_CALLER
+from everthread.http.middleware import EventStreamMiddleware, EventStreams, RequestMetrics
+from everthread.http.sse import EventStreamResponse
 from tests.forkserver import Child, ForkServer
 from tests.http.served import API, Event, events, process, scripted, text_of
 
@@ -147,6 +151,38 @@ async def test_neither_idle_followers_nor_half_a_request_keep_a_server_from_stop
         assert "Traceback" not in server.said()
         for _, writer in (silent, half, unread):
             writer.close()
+
+
+@pytest.mark.parametrize(("ends_by_itself", "breaks_off"), [(True, True), (False, False)])
+async def test_a_stream_that_is_cut_before_its_last_event_breaks_off(*, ends_by_itself: bool, breaks_off: bool) -> None:
+    """A client that gets the end of the response takes the stream for whole, and does not come back for the rest."""
+    streams, sent, is_gone = EventStreams(), list[Message](), asyncio.Event()
+
+    async def frames() -> AsyncIterator[bytes]:
+        yield b"event: token\n\n"
+        await asyncio.Event().wait()
+
+    async def receive() -> Message:
+        await is_gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+        if message.get("body"):
+            streams.close()
+
+    middleware = EventStreamMiddleware(
+        EventStreamResponse(frames(), ends_by_itself=ends_by_itself), streams, RequestMetrics()
+    )
+    scope = {"type": "http", "method": "POST", "path": "/x", "state": {"caller": LOCAL_CALLER}, "headers": []}
+    serving = asyncio.create_task(middleware(scope, receive, send))
+    while not streams.is_closed:  # noqa: ASYNC110 - set by the stream itself
+        await asyncio.sleep(0)
+    await asyncio.wait([serving], timeout=0.2)  # a moment for what should happen at once, or not at all
+    is_whole = bool(sent) and not sent[-1].get("more_body", True)
+    assert is_whole is not breaks_off
+    is_gone.set()
+    await serving
 
 
 async def test_a_run_of_a_graph_that_is_followed_has_an_end(

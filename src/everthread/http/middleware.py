@@ -31,7 +31,7 @@ from everthread.core.jobs import Backlog, JobReport, priority_name
 from everthread.history.payload_json import nesting_depth
 from everthread.http.admission import Admission, Outcome
 from everthread.http.errors import HttpProblem, internal_error_response
-from everthread.http.sse import is_event_stream, receive_until
+from everthread.http.sse import ENDS_BY_ITSELF, is_event_stream, receive_until
 
 _LOG = logging.getLogger("everthread.http")
 _TRACER = trace.get_tracer("everthread.http")
@@ -41,6 +41,7 @@ _TRACER = trace.get_tracer("everthread.http")
 
 _VALID_REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_BREAK_SECONDS = 1.0
 _BUCKETS_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
 
 
@@ -306,14 +307,19 @@ class EventStreams:
         """End every stream that is open, also those that have no end of their own."""
         self._closing.set()
 
+    @property
+    def is_closed(self) -> bool:
+        return self._closing.is_set()
+
     async def receive(self, receive: Receive) -> Message:
         """What the client says next; once the streams are closed, that it has gone."""
         return await receive_until(self._closing, receive)
 
 
 class EventStreamMiddleware:
-    """Counts event streams, refuses more followers than there may be, and ends streams in good order when told to: the
-    app hears that its client has gone, and the client gets the end of the response."""
+    """Counts event streams, refuses more followers than there may be, and ends streams when told to: the app hears that
+    its client has gone, and the client gets the end of the response. The stream of a run that is cut before its last
+    event breaks off instead: else its client would take it for whole, and not come back for the rest."""
 
     def __init__(self, app: ASGIApp, streams: EventStreams, metrics: RequestMetrics) -> None:
         self._app = app
@@ -348,11 +354,20 @@ class EventStreamMiddleware:
 
         try:
             await self._app(scope, ending_receive, counting_send)
-            if is_stream and not is_complete:  # where the client has gone, this goes nowhere
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
+            if is_stream and not is_complete:
+                await self._end(scope, receive, send)
         finally:
             if is_stream:
                 streams.remove(_owner(scope))
+
+    async def _end(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """End the response of a stream; where the client has gone, this goes nowhere."""
+        if self._streams.is_closed and scope["state"].get(ENDS_BY_ITSELF):
+            with suppress(TimeoutError):  # our server breaks the connection now; under another it ends in good order
+                async with asyncio.timeout(_BREAK_SECONDS):
+                    while (await receive())["type"] != "http.disconnect":
+                        pass
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 def _owner(scope: Scope) -> str:

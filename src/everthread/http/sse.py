@@ -8,9 +8,13 @@ method; nothing else depends on it.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Mapping
 
 from sse_starlette import EventSourceResponse
-from starlette.types import Message, Receive, Send
+from starlette.types import Message, Receive, Scope, Send
+
+ENDS_BY_ITSELF = "stream_ends_by_itself"
+"""In a scope's state, of a stream that has a last event."""
 
 
 class EventStreamResponse(EventSourceResponse):
@@ -19,6 +23,16 @@ class EventStreamResponse(EventSourceResponse):
     DEFAULT_PING_INTERVAL = 15
     """Seconds. Proxies give up on a silent connection after 30 to 60."""
     DEFAULT_SEPARATOR = "\n"
+
+    def __init__(
+        self, frames: AsyncIterator[bytes], headers: Mapping[str, str] | None = None, *, ends_by_itself: bool = True
+    ) -> None:
+        super().__init__(frames, headers=headers)
+        self._ends_by_itself = ends_by_itself
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["state"][ENDS_BY_ITSELF] = self._ends_by_itself
+        await super().__call__(scope, receive, send)
 
     async def _send_with_timeout(self, send: Send, message: Message) -> None:
         await send(message)

@@ -10,7 +10,7 @@ from typing import Any
 from everthread.core.errors import Invalid, TurnLost
 from everthread.core.nouns import Message, Ref
 from everthread.core.turns import MESSAGE_KEY, StoredEvent, Turn, TurnState, input_messages
-from everthread.history.ingest import prepare_all
+from everthread.history.ingest import Prepared, prepare_all
 from everthread.history.turn_events import read_events
 from everthread.history.turn_intents import CloseTurn, TakeTurn
 from everthread.runtime import Runtime
@@ -35,7 +35,10 @@ async def close_run(
         return None
     if before_closing is not None:
         await before_closing(ref, taken)
-    kept = await (_input_of_graph(runtime, ref, taken) if taken.is_graph_run else _said_by_agent(runtime, ref, taken))
+    if taken.is_graph_run:
+        kept = CloseTurn(turn=taken, messages=await unlogged_input(runtime, ref, taken))
+    else:
+        kept = await _said_by_agent(runtime, ref, taken)
     try:
         return await runtime.write(ref, kept)
     except TurnLost:  # somebody else took it in turn
@@ -61,15 +64,15 @@ async def _said_by_agent(runtime: Runtime, ref: Ref, turn: Turn) -> CloseTurn:
     return CloseTurn(turn=turn, messages=prepare_all(unlogged), unstreamed=unstreamed, answer_id=answer_id, text=text)
 
 
-async def _input_of_graph(runtime: Runtime, ref: Ref, turn: Turn) -> CloseTurn:
-    """A graph's messages enter the log with its checkpoints: those of its input may not have got there."""
+async def unlogged_input(runtime: Runtime, ref: Ref, turn: Turn) -> Sequence[Prepared]:
+    """A graph's messages enter the log with its checkpoints: these of its input did not get there."""
     given = {message["id"]: message for message in input_messages(turn)}
     logged = {entry.id for entry in await runtime.store.log.find(ref, ids=list(given))} if given else set()
-    unlogged = []
+    unlogged: list[Prepared] = []
     for id, message in given.items():
         with suppress(Invalid):  # then no checkpoint could have brought it there either
             unlogged += [] if id in logged else prepare_all([message])
-    return CloseTurn(turn=turn, messages=unlogged)
+    return unlogged
 
 
 def texts_by_message(events: Sequence[StoredEvent]) -> dict[str, str]:

@@ -9,6 +9,7 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -194,3 +195,20 @@ async def test_a_run_whose_events_are_gone_is_answered_with_how_its_thread_stand
         told = await events(http, "GET", f"/threads/t/runs/{run_id}/stream")
     assert [name for _, name, _ in told] == ["values", "end"]
     assert json.loads(told[0][2])["messages"][-1]["content"] == "one two three"
+
+
+async def test_the_input_of_a_run_that_a_stopping_server_ends_is_kept(durable_url: str, tmp_path: Path) -> None:
+    """Also where the graph had not come to its first checkpoint, which would have brought the message to the log."""
+    (tmp_path / "sleepy.py").write_text("import asyncio\nasync def make(config): await asyncio.sleep(600)\n")
+    (tmp_path / "langgraph.json").write_text(json.dumps({"graphs": {"sleepy": "./sleepy.py:make"}}))
+    message = {"role": "user", "content": "do not forget me", "id": "m1"}
+    async with serving(durable_url, tmp_path / "langgraph.json") as server, server.http() as http:
+        await http.post("/threads", json={"thread_id": "t"})
+        body = {"assistant_id": "sleepy", "input": {"messages": [message]}}
+        run_id = (await http.post("/threads/t/runs", json=body)).json()["run_id"]
+        while (await http.get(f"/threads/t/runs/{run_id}")).json()["status"] != "running":  # noqa: ASYNC110 - no event
+            await asyncio.sleep(0.02)
+        await server.et.runs.close(0)
+        conversation = await server.et.conversations.get("t")
+        assert (await conversation.turn(run_id)).state == "interrupted"
+        assert [one.text for one in await conversation.tail(5)] == ["do not forget me"]

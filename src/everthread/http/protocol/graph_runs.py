@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager, suppress
+from typing import Any
 
 from everthread.conversation import Conversation
 from everthread.core.errors import NotFound
@@ -15,6 +16,7 @@ from everthread.core.ids import new_id
 from everthread.core.nouns import Ref
 from everthread.core.turn_events import END, ERROR
 from everthread.core.turns import RUN_KIND, Turn, TurnState
+from everthread.history.ingest import Prepared
 from everthread.history.turn_intents import ROLLBACK, BeginTurn, HideTurn, StopMode
 from everthread.http.admission import Admission
 from everthread.http.protocol.builtin_assistant import NAME, BuiltinAssistant
@@ -23,6 +25,7 @@ from everthread.http.protocol.graphs import OpenGraphs
 from everthread.http.protocol.run_events import RunCodec, RunEvent, RunEventLog
 from everthread.http.protocol.run_request import RunRequest
 from everthread.http.protocol.serialization import dumps
+from everthread.runs.close import unlogged_input
 from everthread.runs.engine import Ending
 from everthread.runs.stored_events import Watch, watched
 
@@ -132,14 +135,20 @@ class _GraphRun:
         if state is not TurnState.COMPLETE:
             with suppress(NotFound):
                 await _roll_back(self._graphs, self._ref, await self._graphs.et.store.turns.get(self._ref, turn.id))
-        body = None
+        body: dict[str, Any] | None = None
+        unlogged: Sequence[Prepared] = ()
         if problem is not None:
             _LOG.info("run failed", exc_info=problem, extra={"run_id": turn.id})
             body = error_body(problem)
         elif state is TurnState.INTERRUPTED:
             body = {"error": "Interrupted", "message": _STOPPED}
+            unlogged = await unlogged_input(self._graphs.et.runtime, self._ref, turn)
         error = _STOPPED if state is TurnState.INTERRUPTED else None if body is None else dumps(body).decode()
-        return Ending(events=lambda first: _end_events(first, None if body is None else dumps(body)), error=error)
+        return Ending(
+            events=lambda first: _end_events(first, None if body is None else dumps(body)),
+            messages=unlogged,
+            error=error,
+        )
 
     async def ended(self, turn: Turn, state: TurnState, seconds: float) -> None:
         with suppress(NotFound):  # erased meanwhile

@@ -212,7 +212,7 @@ async def stream_events(thread: ThreadDep, body: EventsQuery, graph_runs: GraphR
             if body.matches(event):
                 yield encode_frame(event["method"], dumps(event), str(event["seq"]))
 
-    return EventStreamResponse(frames())
+    return EventStreamResponse(frames(), ends_by_itself=False)
 
 
 async def _thread_events(graph_runs: GraphRuns, thread: Conversation) -> AsyncIterator[JsonObject]:

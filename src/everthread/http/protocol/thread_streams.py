@@ -61,7 +61,7 @@ async def join_thread(
             if _is_in_modes(event.kind, stream_mode):
                 yield encode_frame(event.kind, event.data, f"{run}-{event.number}")
 
-    return EventStreamResponse(frames())
+    return EventStreamResponse(frames(), ends_by_itself=False)
 
 
 def _position(last_event_id: str | None) -> EventPosition | None:
