@@ -4,11 +4,12 @@ goes on where the first process stopped.
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import pytest
+
+from tests.forkserver import WITH_LANGCHAIN, ForkServer
 
 PROGRAMS = Path(__file__).parent / "programs"
 PRINTS: dict[str, tuple[str, str]] = {
@@ -44,16 +45,15 @@ PRINTS: dict[str, tuple[str, str]] = {
     ),
     "sync_threads": ("[12] messages in each of 8 threads", "[24] messages in each of 8 threads"),
 }
-
-
-def output_of(program: str, argument: str, python: str = sys.executable) -> str:
-    """What a program prints; it must end well, and without a word on stderr."""
-    path = PROGRAMS / f"{program}.py"
-    ran = subprocess.run([python, "-W", "error", path, argument], capture_output=True, text=True, timeout=100)
-    assert (ran.returncode, ran.stderr) == (0, ""), ran.stderr
-    return ran.stdout.strip()
+MORE_NEEDS = {"deep_agents": ("deepagents",), "remote_graph": ("langgraph.pregel.remote", "langgraph_sdk")}
 
 
 @pytest.mark.parametrize("program", PRINTS)
-def test_a_program_runs_and_goes_on_in_the_next_process(program: str, durable_url: str) -> None:
-    assert (output_of(program, durable_url), output_of(program, durable_url)) == PRINTS[program]
+def test_a_program_runs_and_goes_on_in_the_next_process(
+    program: str, durable_url: str, forkserver: ForkServer, tmp_path: Path
+) -> None:
+    path = str(PROGRAMS / f"{program}.py")
+    for printed in PRINTS[program]:
+        needs = (*WITH_LANGCHAIN, *MORE_NEEDS.get(program, ()))
+        done = forkserver.run_program(path, durable_url, folder=tmp_path, env=os.environ, needs=needs)
+        assert (done.code, done.err, done.out.strip()) == (0, "", printed)
