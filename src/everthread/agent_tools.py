@@ -101,13 +101,15 @@ async def _searched(conversation: Conversation, query: str, limit: int, max_toke
     seqs: list[int] = []
     for hit in hits:
         said = hit.said_at.isoformat(timespec="minutes")
-        block = quote("found", hit.text, message=hit.seqs[0], speaker=hit.speaker, said=said)
+        weak = None if hit.match == "strong" else "weak"
+        block = quote("found", hit.text, message=hit.seqs[0], speaker=hit.speaker, said=said, match=weak)
         room -= count_tokens(block) + 1
         if room < 0:
             break
         blocks.append(block)
         seqs.append(hit.seqs[0])
-    note = f"history_open(seq={hits[0].seqs[0]}) shows the first of them whole."
+    note = "There are only weak matches: it was probably said in other words, or never. " if hits.only_weak else ""
+    note += f"history_open(seq={hits[0].seqs[0]}) shows the first of them whole."
     if len(seqs) < len(hits) or len(hits) == limit:
         note += " There may be more; add a word to narrow it down."
     if hits.unanswered or hits.is_behind:

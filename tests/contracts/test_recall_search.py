@@ -291,3 +291,33 @@ async def test_words_of_every_message_are_looked_for_only_where_too_few_have_oth
     assert few.ranking[0].message.text == many.ranking[0].message.text == "The order for the lighthouse is late."
     assert len(few.messages) <= 2 * NEIGHBOUR_REACH + 1 < 100 < len(many.messages)
     assert len(await conv.recall(question, limit=10)) == 10
+
+
+async def test_a_hit_says_whether_it_is_a_strong_match(conv: Conversation, et: Everthread) -> None:
+    await chatter(conv, 20)
+    await conv.append([says("The locker code at the gym is 4417", id="code")])
+    strong = await conv.recall("What is the code of my gym locker?")
+    assert (strong[0].ids, strong[0].match, strong.only_weak) == (("code",), "strong", False)
+    weak = await conv.recall("When does the ferry to Naxos leave the harbour in the week of Easter?")
+    assert weak.only_weak, [(hit.text, hit.match) for hit in weak]
+    assert not (await conv.recall("zebra")).only_weak, "there is no hit at all"
+    by_words = await et.search("locker code", conversation=conv.id)
+    assert [hit.match for hit in by_words] == ["strong"]
+    assert {hit.match for hit in await et.search("locker ferry", conversation=conv.id)} == {"weak"}
+
+
+async def test_what_somebody_may_not_eat_is_an_allergy_and_no_dish(conv: Conversation) -> None:
+    await chatter(conv, 10)
+    await conv.append(
+        [
+            says("I'm allergic to shellfish.", id="allergy"),
+            said("Noted.", role="assistant"),
+            says("Let's get pizza on Friday, the food there is great", id="pizza"),
+            says("我对花生过敏", id="peanuts"),
+            says("晚饭吃火锅吧", id="hotpot"),
+        ]
+    )
+    for question in ("food I can't eat", "what can't I eat?", "我不能吃什么？"):
+        hits = await conv.recall(question)
+        assert {hits[0].ids, hits[1].ids} == {("allergy",), ("peanuts",)}, question
+        assert hits[0].match == "strong"

@@ -297,3 +297,12 @@ def test_a_wish_is_lifted_into_what_is_found_and_says_so() -> None:
 def test_among_people_there_are_no_wishes() -> None:
     said: list[Said] = [("user", "Always use metric units", "Ann"), *FILLER, ("user", "the tower of Pisa", "Bob")]
     assert "Always use metric units" not in texts(ranked("the tower", messages_of(said), wishes=frozenset({1})))
+
+
+def test_a_related_word_never_stands_above_the_word_itself() -> None:
+    """A short message counts more for each of its words, and yet not so much."""
+    with_word = "At some point in the long afternoon the old bike of my neighbour stood in the rain beside the shed"
+    said: list[Said] = [("user", with_word), *FILLER, ("user", "bicycles")]
+    related = {Term(token="bicycl"): {0: 0.9}}
+    found = ranked("bike", messages_of(said), RecallWeights(neighbours=0.0, around=0.0), related=related)
+    assert texts(found) == [with_word, "bicycles"]

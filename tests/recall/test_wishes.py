@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from everthread.core.queries import Term
-from everthread.recall.wishes import CUES, asks_for_work, is_wish, likely_wishes
+from everthread.recall.wishes import (
+    CUES,
+    RESTRICTION_CUES,
+    asks_for_restrictions,
+    asks_for_work,
+    is_restriction,
+    is_wish,
+    likely_wishes,
+)
 from everthread.text.words import tokenize
 
 WISHES = [
@@ -69,3 +77,37 @@ def test_they_do_not_govern_what_is_only_asked(question: str) -> None:
 def test_messages_with_the_rarest_cues_are_read_first_and_then_the_newest() -> None:
     postings = {Term(token="alway"): [1, 5, 9], Term(token="prefer"): [5, 7]}
     assert likely_wishes(postings) == [5, 7, 9, 1]
+
+
+RESTRICTIONS = [
+    "I'm allergic to shellfish.",
+    "Ben can't have dairy.",
+    "My mother doesn't eat pork.",
+    "I stopped drinking alcohol in May.",
+    "我对花生过敏。",
+    "他不吃香菜。",
+    "奶奶有糖尿病，不能吃甜的。",
+]
+
+
+@pytest.mark.parametrize("text", RESTRICTIONS)
+def test_what_somebody_may_not_eat_is_a_restriction_and_has_a_cue(text: str) -> None:
+    assert is_restriction("user", text)
+    assert set(tokenize(text)) & {term.token for term in RESTRICTION_CUES}
+
+
+@pytest.mark.parametrize("text", ["We ate pizza.", "I can't find the menu.", "Can't you eat that?", "他不吃饭就走了。"])
+def test_other_talk_of_food_is_none(text: str) -> None:
+    assert not is_restriction("user", text)
+
+
+@pytest.mark.parametrize(
+    "question", ["food I can't eat", "What should I avoid cooking for her?", "我不能吃什么？", "any allergies? dinner"]
+)
+def test_who_asks_what_not_to_eat_asks_for_restrictions(question: str) -> None:
+    assert asks_for_restrictions(question)
+
+
+@pytest.mark.parametrize("question", ["What did we eat?", "Why can't I log in?", "晚饭吃什么？"])
+def test_who_asks_something_else_does_not(question: str) -> None:
+    assert not asks_for_restrictions(question)

@@ -251,6 +251,8 @@ async def search(
         )
         return
     cli.out.table(("conversation", ">seq", "text"), [(hit.conversation_id, hit.seq, hit.snippet) for hit in hits])
+    if hits and all(hit.match == "weak" for hit in hits):
+        cli.out.note("only weak matches: no message has all of what you search for")
     if hits.truncated:
         cli.out.note("many messages match and only the newest were ranked; add words to narrow the search")
     if hits.why_words_alone:

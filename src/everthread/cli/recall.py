@@ -50,6 +50,7 @@ async def recall(
         cli.out.document(
             {
                 "hits": list(hits),
+                "only_weak": hits.only_weak,
                 "by_meaning": hits.by_meaning,
                 "is_behind": hits.is_behind,
                 "truncated": hits.truncated,
@@ -63,6 +64,8 @@ async def recall(
             cli.out.pieces([(f"       {hit.score:.3f}: {_explained(hit)}\n", "dim")])
     if not hits:
         cli.out.note("nothing has to do with this; try a word that was used, such as a name or a number")
+    if hits.only_weak:
+        cli.out.note("only weak matches: what you ask for was probably said in other words, or never")
     if not hits.by_meaning:
         cli.out.note("searched by words only; `everthread doctor` tells how to search by meaning too")
 
@@ -79,7 +82,8 @@ def _explained(hit: RecallHit) -> str:
 def _as_text(hit: RecallHit, where: str) -> list[Styled]:
     numbers = ", ".join(f"#{seq}" for seq in hit.seqs)
     place = f"  {one_line(where)}" if where else ""
-    head = f"  {one_line(hit.speaker)}  {format_time(hit.said_at)}{place}\n"
+    weak = "  weak match" if hit.match == "weak" else ""
+    head = f"  {one_line(hit.speaker)}  {format_time(hit.said_at)}{place}{weak}\n"
     lines = [(f"       {line}\n", "") for line in printable(hit.text).split("\n")]
     return [(f"{numbers:>6}", "bold cyan"), (head, "dim"), *lines]
 

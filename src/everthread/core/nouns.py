@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Final, NamedTuple, TypeVar, overload
+from typing import Any, Final, Literal, NamedTuple, TypeVar, overload
 
 from everthread.core import payloads
 from everthread.core.clock import from_micros
@@ -262,6 +262,10 @@ class Page(Sequence[T]):
         return len(self.items)
 
 
+MatchStrength = Literal["strong", "weak"]
+"""How much of what was asked for a hit has: most of it, or a part."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """One message that a search found.
@@ -277,6 +281,8 @@ class Hit:
     id: str
     snippet: str
     score: float
+    match: MatchStrength = "strong"
+    """`strong` if the message has all the words; by meaning, if it has much of the question. Else `weak`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from everthread.core import payloads
 from everthread.core.entries import Flag
-from everthread.core.nouns import Hit, Hits, Message
+from everthread.core.nouns import Hit, Hits, MatchStrength, Message
 from everthread.core.ports import Search, WordMatch, WordMatches
 from everthread.core.queries import Query, Term
 from everthread.history.search_query import excerpt, parse_query, without_common_words
@@ -58,21 +58,22 @@ async def search_by_words(
     if not query or not limit:
         return Hits(())
     every = await store.matches(owner, conversation, query, cap=MAX_MATCHES, any_word=False)
-    hits = _rank_matches(every, query, with_all_numbers=True)
+    hits = [hit._replace(match="strong") for hit in _rank_matches(every, query, with_all_numbers=True)]
     truncated = every.truncated
     if len(hits) < limit and len(query.terms) > 1:
         rarer = without_common_words(query, every.frequencies, _COMMON)
         some = await store.matches(owner, conversation, rarer, cap=MAX_MATCHES, any_word=True, basis=every.basis)
-        known = {hit.match.entry_key for hit in hits}
-        hits += [hit for hit in _rank_matches(some, query) if hit.match.entry_key not in known]
+        known = {hit.found.entry_key for hit in hits}
+        hits += [hit for hit in _rank_matches(some, query) if hit.found.entry_key not in known]
         truncated = truncated or some.truncated
     return Hits(tuple(_as_hit(hit, query, show_secrets=show_secrets) for hit in hits[:limit]), truncated)
 
 
 class _RankedMatch(NamedTuple):
-    match: WordMatch
+    found: WordMatch
     text: str
     score: float
+    match: MatchStrength = "weak"
 
 
 def _rank_matches(matches: WordMatches, query: Query, *, with_all_numbers: bool = False) -> list[_RankedMatch]:
@@ -83,16 +84,17 @@ def _rank_matches(matches: WordMatches, query: Query, *, with_all_numbers: bool 
 
 
 def _as_hit(ranked: _RankedMatch, query: Query, *, show_secrets: bool) -> Hit:
-    entry = ranked.match.entry
+    entry = ranked.found.entry
     # The whole text is masked before it is cut: half of a secret is not recognised as one.
     text = ranked.text if show_secrets or not entry.flags & Flag.SECRET else redact_secrets(ranked.text)
     # History shows a revision under the seq of the message it revises; an edit is a message of its own.
     return Hit(
-        conversation_id=ranked.match.conversation_id,
+        conversation_id=ranked.found.conversation_id,
         seq=entry.place_seq,
         id=entry.id,
         snippet=snippet(text, query),
         score=ranked.score,
+        match=ranked.match,
     )
 
 

@@ -34,6 +34,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import chain
+from math import inf
 from statistics import median
 from typing import NamedTuple, overload
 
@@ -70,6 +71,12 @@ _CARRIED = 0.3
 """What a term counts that a message only carries."""
 _LESS_LIFTED = 0.08
 """How much less each further wish is lifted."""
+_ASKED_FOR = 1.0
+"""What a restriction gets beside the best message where restrictions are asked for."""
+_RELATED_BELOW = 0.95
+"""A message that has only related words stays below those that have the words themselves."""
+_FROM_BESIDE = 0.8
+"""What a word counts for a message that only the message has to which it belongs."""
 _FAR_SHARE = 0.3
 """What it counts that a named speaker says something far from what is asked, of what it counts nearby."""
 _ROLES = TOOL_ROLES | {"user", "assistant", "system", "developer"}
@@ -106,7 +113,9 @@ class RankingSignals:
     related: RelatedTerms = field(default_factory=dict)
     """Other words for what is asked, and what each counts."""
     wishes: frozenset[int] = frozenset()
-    """Entry keys of the standing wishes that may govern what is asked."""
+    """Entry keys of the standing wishes that may govern what is asked, or of the restrictions that are asked for."""
+    about_restrictions: bool = False
+    """Whether it is the restrictions that are asked for; else wishes may govern what is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +132,8 @@ class RankedMessage:
     """The words of the question that it has, then those related to others of them, as the index writes them."""
     is_neighbour_only: bool
     """Whether it has nothing of the question itself, only messages around it have."""
+    coverage: float
+    """Which share of the question it has, 0 to 1: of its words by their rarity, of its meaning by similarity."""
 
 
 def rank(
@@ -172,6 +183,7 @@ class Ranking(Sequence[RankedMessage]):
             parts=scorer.parts_of(at),
             words=scorer.words_of(at),
             is_neighbour_only=scorer.is_neighbour_only(at),
+            coverage=scorer.coverage_of(at),
         )
 
 
@@ -388,10 +400,11 @@ class _Scorer:
         wishes = [
             at
             for at, message in enumerate(self.messages)
-            if message.entry_key in asked and (is_told or message.name is None)
+            if message.entry_key in asked and (is_told or message.name is None or self.signals.about_restrictions)
         ]
         wishes.sort(key=lambda at: (scores[at], at), reverse=True)
-        lift = self.weights.wish * (max(scores, default=0.0) or 1.0)
+        weight = max(self.weights.wish, _ASKED_FOR) if self.signals.about_restrictions else self.weights.wish
+        lift = weight * (max(scores, default=0.0) or 1.0)
         return {at: lift * (1 - place * _LESS_LIFTED) for place, at in enumerate(wishes[:MAX_WISHES])} if lift else {}
 
     @cached_property
@@ -439,20 +452,14 @@ class _Scorer:
 
     def _word_scores(self) -> list[float]:
         """By the words of each message, half as a whole and half by its best passage."""
-        # Who speaks is weighed as a prior; as a word a speaker's name would lift whoever is addressed by it.
-        is_name = [term.token in self.speakers for term in self.query.terms]
-        asks_names_only = all(is_name)
-        idfs = [
-            self.signals.idfs.get(term, 0.0) if asks_names_only or not named else 0.0
-            for term, named in zip(self.query.terms, is_name, strict=True)
-        ]
+        idfs = self._idfs_beside_names
         wholes = [
             _with_carried(_add_passages(counts), carried)
             for counts, carried in zip(self.counts, self.carried, strict=True)
         ]
         by_whole = _normalize(_bm25_scores(wholes, idfs))
         if all(len(counts) == 1 for counts in self.counts):
-            return by_whole  # each is its own best passage
+            return self._with_related_below(by_whole)  # each is its own best passage
         passages = [
             _with_carried(passage, carried)
             for counts, carried in zip(self.counts, self.carried, strict=True)
@@ -460,9 +467,42 @@ class _Scorer:
         ]
         in_passages = iter(_bm25_scores(passages, idfs))
         by_passage = _normalize([max(next(in_passages) for _ in counts) for counts in self.counts])
+        return self._with_related_below(
+            [
+                _WHOLE_SHARE * whole + (1 - _WHOLE_SHARE) * passage
+                for whole, passage in zip(by_whole, by_passage, strict=True)
+            ]
+        )
+
+    def _with_related_below(self, scores: list[float]) -> list[float]:
+        """The scores, where what has only words related to some never stands above what has these words themselves:
+        a short message would."""
+        if not self.signals.related:
+            return scores
+        own: list[set[int]] = []
+        only_related: dict[frozenset[int], list[int]] = {}
+        for at, passages in enumerate(self.counts):
+            counts = [pair for passage in passages for pair in passage.counts]
+            own.append({term for term, count in counts if count >= 1})
+            if counts and not own[at]:
+                only_related.setdefault(frozenset(term for term, _ in counts), []).append(at)
+        for terms, having in only_related.items():
+            most = _RELATED_BELOW * min(
+                (score for score, has in zip(scores, own, strict=True) if terms <= has), default=inf
+            )
+            for at in having:
+                scores[at] = min(scores[at], most)
+        return scores
+
+    @cached_property
+    def _idfs_beside_names(self) -> list[float]:
+        """The rarity of each word. Who speaks is weighed as a prior; as a word a speaker's name would lift whoever is
+        addressed by it, so it counts only where nothing else is asked for."""
+        is_name = [term.token in self.speakers for term in self.query.terms]
+        asks_names_only = all(is_name)
         return [
-            _WHOLE_SHARE * whole + (1 - _WHOLE_SHARE) * passage
-            for whole, passage in zip(by_whole, by_passage, strict=True)
+            self.signals.idfs.get(term, 0.0) if asks_names_only or not named else 0.0
+            for term, named in zip(self.query.terms, is_name, strict=True)
         ]
 
     def _meaning_scores(self) -> list[float]:
@@ -531,6 +571,38 @@ class _Scorer:
             return False
         has_meaning = any((key, part) in self.signals.similarity for part in range(len(self.spans[at])))
         return not has_meaning and not any(passage.counts for passage in self.counts[at])
+
+    def coverage_of(self, at: int) -> float:
+        """Which share of the question a message has: of its words by their rarity, those of a message that it belongs
+        to included (it answers it, or goes on with it), or of its meaning, whichever is more. All where it is a wish
+        that may govern what is asked."""
+        if at in self.lifts:
+            return 1.0
+        around = [(at - 1, at), (at, at + 1)]
+        beside = [
+            one if one != at else other
+            for one, other in around
+            if one >= 0
+            and other < len(self.messages)
+            and self.messages[other].depth - self.messages[one].depth == 1
+            and not (self.is_tool[one] or self.is_tool[other])
+            and self._belonging(one, other, 1) == 1
+        ]
+        own = self._own_weight(at)
+        by_words = max([own, *(_FROM_BESIDE * self._own_weight(other) for other in beside)])
+        key, similarity = self.messages[at].entry_key, self.signals.similarity
+        by_meaning = max((similarity.get((key, part), 0.0) for part in range(len(self.spans[at]))), default=0.0)
+        return min(1.0, max(by_words, self.signals.understood_share * by_meaning))
+
+    def _own_weight(self, at: int) -> float:
+        """Of the rarity of all the words asked for, the share that the message's words have."""
+        idfs = self._idfs_beside_names
+        counted: dict[int, float] = dict(self.carried[at])
+        for passage in self.counts[at]:
+            for term, count in passage.counts:
+                counted[term] = max(counted.get(term, 0.0), min(1.0, count))
+        whole = sum(idfs)
+        return sum(idfs[term] * count for term, count in counted.items()) / whole if whole else 0.0
 
     def best_span(self, at: int) -> PassageSpan:
         """The passage that has most of the question, by words and by meaning."""

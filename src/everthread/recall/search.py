@@ -8,7 +8,7 @@ in meaning, and ranked. Meaning has a time limit and may be missing: words answe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import overload
@@ -21,7 +21,7 @@ from everthread.core.embeddings import VectorHit
 from everthread.core.entries import Flag
 from everthread.core.errors import EverthreadError, StoreDamaged
 from everthread.core.log import Segment
-from everthread.core.nouns import Hit, Hits, Message, Ref
+from everthread.core.nouns import Hit, Hits, MatchStrength, Message, Ref
 from everthread.core.paths import is_on, segments
 from everthread.core.ports import PlacedMessage, Postings, Store
 from everthread.core.queries import Term
@@ -60,7 +60,15 @@ from everthread.recall.ranking import (
     names_speaker,
     rank,
 )
-from everthread.recall.wishes import CUES, asks_for_work, is_wish, likely_wishes
+from everthread.recall.wishes import (
+    CUES,
+    RESTRICTION_CUES,
+    asks_for_restrictions,
+    asks_for_work,
+    is_restriction,
+    is_wish,
+    likely_wishes,
+)
 from everthread.text.dates import find_time_ranges
 from everthread.text.secrets import redact_secrets
 
@@ -74,6 +82,9 @@ _MAX_CUED = 200
 """Of a word that wishes begin with, the newest so many messages are looked at."""
 _MIN_REASON_SHARE = 0.1
 """What adds less than this share of a score is no reason for a hit."""
+_STRONG_COVERAGE = 0.4
+"""A hit that has so much of the question is a strong match. Measured: of questions whose answer is there 45 to 84 in a
+hundred have one, of the same questions put to another conversation 7 to 29 (docs/benchmarks/recall.md)."""
 _NO_EMBEDDER = "there is no embedder here; `everthread doctor` tells how to get one"
 _MEANING_IS_OFF = "meaning has no weight here: set `recall_meaning` above 0"
 _NO_VECTORS = "no vectors are made yet: `everthread reindex` makes them"
@@ -99,6 +110,9 @@ class RecallHit:
     said_at: datetime
     speaker: str
     """The speaker's name, or else the role."""
+    match: MatchStrength = "strong"
+    """`strong` if it has much of the question, in words or in meaning, or answers a message that has; `weak` if it
+    has a little of it, or only a related word. Where all hits are weak, it was probably never said."""
     is_passage: bool = False
     """Whether the text is only a part of the message."""
     why: tuple[str, ...] = ()
@@ -130,6 +144,11 @@ class RecallHits(Sequence[RecallHit]):
     """Whether a word was so common that only the newest messages with it were considered."""
     by_meaning: bool = False
     """Whether meaning was searched too; never without an embedder."""
+
+    @property
+    def only_weak(self) -> bool:
+        """Whether there are hits and all of them are weak matches: what was asked for was probably never said."""
+        return bool(self.items) and all(hit.match == "weak" for hit in self.items)
 
     @overload
     def __getitem__(self, index: int) -> RecallHit: ...
@@ -236,8 +255,11 @@ async def recall(
         instead = substitutes(query, related, others, postings)
         keys = choose_candidates(postings, idfs, _MAX_CANDIDATES, instead)
         may_govern: list[int] = []
-        if services.policy.weights.wish and asks_for_work(question[:MAX_QUESTION_CHARACTERS]):
-            may_govern = likely_wishes((await store.search.postings(owner, conversation, CUES, cap=_MAX_CUED)).of)
+        asked = question[:MAX_QUESTION_CHARACTERS]
+        about_restrictions = asks_for_restrictions(asked)
+        if services.policy.weights.wish and (about_restrictions or asks_for_work(asked)):
+            cues = RESTRICTION_CUES if about_restrictions else CUES
+            may_govern = likely_wishes((await store.search.postings(owner, conversation, cues, cap=_MAX_CUED)).of)
             keys = list(dict.fromkeys([*keys, *may_govern]))
         candidates = _Candidates()
         named = list(dict.fromkeys((near.conversation_id, near.seq) for near in similar.passages))
@@ -261,7 +283,8 @@ async def recall(
             times=find_time_ranges(question[:MAX_QUESTION_CHARACTERS], asked_at or services.clock()),
             carried=carried,
             related=related,
-            wishes=_wishes_among(messages, may_govern, candidates),
+            wishes=_among(messages, may_govern, candidates, is_restriction if about_restrictions else is_wish),
+            about_restrictions=about_restrictions,
         )
 
         def rank_all() -> Ranking:
@@ -304,12 +327,15 @@ async def _with_named_speaker(
     return list({one.entry_key: one for one in (*read, *more)}.values())
 
 
-def _wishes_among(
-    messages: Mapping[int, PlacedMessage], keys: Iterable[int], candidates: _Candidates
+def _among(
+    messages: Mapping[int, PlacedMessage],
+    keys: Iterable[int],
+    candidates: _Candidates,
+    is_one: Callable[[str, str], bool],
 ) -> frozenset[int]:
-    """Of these messages those that are wishes."""
-    likely = candidates.of(messages[key] for key in keys if key in messages)
-    return frozenset(one.entry_key for one in likely if is_wish(one.role, one.text))
+    """Of these messages those that are wishes, or restrictions."""
+    read = candidates.of(messages[key] for key in keys if key in messages)
+    return frozenset(one.entry_key for one in read if is_one(one.role, one.text))
 
 
 async def _follow_identifiers(
@@ -438,6 +464,7 @@ def _as_hit(ranked: RankedMessage, found: PlacedMessage) -> RecallHit:
         seqs=(found.seq,),
         text=ranked.message.text[ranked.span.start : ranked.span.end].strip(),
         score=round(ranked.score, 6),
+        match=_match_of(ranked),
         said_at=message.said_at or message.created_at,
         speaker=message.name or message.role,
         is_passage=ranked.span != (0, len(ranked.message.text)),
@@ -445,6 +472,10 @@ def _as_hit(ranked: RankedMessage, found: PlacedMessage) -> RecallHit:
         parts={name: round(part, 6) for name, part in ranked.parts.items()},
         words=ranked.words,
     )
+
+
+def _match_of(ranked: RankedMessage) -> MatchStrength:
+    return "strong" if ranked.coverage >= _STRONG_COVERAGE else "weak"
 
 
 async def search_by_meaning(
@@ -473,6 +504,7 @@ async def search_by_meaning(
                 id=result.messages[ranked.message.entry_key].entry.id,
                 snippet=snippet(shown(ranked), query),
                 score=ranked.score,
+                match=_match_of(ranked),
             )
             for ranked in result.ranking[:limit]
         ),

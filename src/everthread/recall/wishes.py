@@ -2,7 +2,8 @@
 
 `Always give dates as day and month` shares no word with `Write to the printer about the flyers`, and yet the answer
 must follow it. So where something is asked to be done, recall also finds the wishes: a few cue words lead to them in
-the index, and patterns tell a wish from whatever else has such a word.
+the index, and patterns tell a wish from whatever else has such a word. Likewise who asks for food that somebody cannot
+eat means the allergy, which need not have a word of that.
 """
 
 from __future__ import annotations
@@ -59,6 +60,45 @@ _REQUEST = re.compile(
 _CHINESE_REQUEST = re.compile(
     r"^(?:请|麻烦)?你?(?:帮|给|写|比较|推荐|介绍|安排|解释|翻译|做一|看看|早上好|你好|订|总结|怎么|如何)|哪个好|帮(?:我|忙)|给我"
 )
+
+RESTRICTION_CUES = tuple(
+    Term(token=token)
+    for token in (
+        "allerg allergi intoler eat drink can cannot don doesn avoid never vegan vegetarian kosher halal celiac coeliac"
+        " gluten lactos diet diabet stop allow suppos mustn without"
+        " 过敏 不能 不吃 不喝 忌口 素食 吃素 清真 不耐 戒了 不要 避免 糖尿"
+    ).split()
+)
+_ASKS_WHAT_NOT = re.compile(
+    r"\b(?:can'?t|cannot|can\ not|not|n't|never|shouldn'?t|mustn'?t|avoid|allowed|without|allerg\w*|intoleran\w*|"
+    r"restriction\w*|diet\w*|forbidden|safe)\b|不能|不可以|不吃|不喝|不该|忌|过敏|避免|别吃|禁",
+    re.IGNORECASE,
+)
+_ASKS_ABOUT_FOOD = re.compile(
+    r"\b(?:eat|eats|eating|food|foods|drink|drinks|diet|dietary|cook|cooking|serve|meal|meals|dinner|lunch|breakfast|"
+    r"menu|ingredients?|allerg\w*|intoleran\w*|snacks?|medicine|medication)\b|吃|喝|食|菜|餐|饮|药|过敏|忌口",
+    re.IGNORECASE,
+)
+_RESTRICTION = re.compile(
+    r"""\b(?:allerg\w+|intoleran\w+|vegan|vegetarian|pescatarian|kosher|halal|celiac|coeliac|gluten|diabet\w+|lactose
+    |(?:can'?t|cannot|can\ not|don'?t|doesn'?t|won'?t|never|mustn'?t|shouldn'?t|(?:not|n't)\ (?:allowed|supposed)\ to
+        |stopped|gave\ up|avoid\w*|stay\w*\ (?:off|away\ from))
+      \ (?:\w+\ ){0,2}(?:eat\w*|ate|have|drink\w*|touch\w*|take|digest|tolerate|stand|meat|dairy|sugar|alcohol|nuts))\b
+    |过敏|不能(?:吃|喝|碰)|不(?:吃|喝)(?!饭|完|下)|忌口|吃素|素食|清真|乳糖不耐|戒(?:酒|糖|了)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def asks_for_restrictions(question: str) -> bool:
+    """Whether it is asked what somebody may not eat or drink: then allergies and diets are meant, and no dishes."""
+    return _ASKS_WHAT_NOT.search(question) is not None and _ASKS_ABOUT_FOOD.search(question) is not None
+
+
+def is_restriction(role: str, text: str) -> bool:
+    """Whether a message of a person says what somebody may not or does not eat or drink."""
+    if role != "user" or text.rstrip().endswith(("?", "？")):
+        return False
+    return _RESTRICTION.search(text[:_MAX_READ_CHARACTERS].replace("’", "'")) is not None
 
 
 def asks_for_work(question: str) -> bool:

@@ -2475,6 +2475,8 @@ export interface components {
             said_at: string;
             snippet: string;
             score: number;
+            /** @enum {string} */
+            match: "strong" | "weak";
         };
         HitsOut: {
             items: components["schemas"]["HitOut"][];
@@ -2739,6 +2741,8 @@ export interface components {
             /** Format: date-time */
             said_at: string;
             speaker: string;
+            /** @enum {string} */
+            match: "strong" | "weak";
             is_passage: boolean;
             why: string[];
             parts: {
@@ -2748,6 +2752,7 @@ export interface components {
         };
         RecallHitsOut: {
             items: components["schemas"]["RecallHitOut"][];
+            only_weak: boolean;
             by_meaning: boolean;
             is_behind: boolean;
             truncated: boolean;

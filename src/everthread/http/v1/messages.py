@@ -15,7 +15,7 @@ from starlette.responses import Response
 from everthread.conversation import Conversation
 from everthread.core.errors import Invalid
 from everthread.core.ids import MAX_ID_CHARACTERS
-from everthread.core.nouns import Hits, Message
+from everthread.core.nouns import Hits, MatchStrength, Message
 from everthread.http.dependencies import (
     MAX_SEARCH_CHARACTERS,
     CallerDep,
@@ -222,6 +222,7 @@ class HitOut(BaseModel):
     said_at: datetime
     snippet: str
     score: float
+    match: MatchStrength = Field(description="`strong` if it has all the words, or much of the meaning; else `weak`.")
 
 
 class HitsOut(BaseModel):
@@ -297,6 +298,10 @@ class RecallHitOut(BaseModel):
     score: float = Field(description="Only comparable with the other hits of the same question.")
     said_at: datetime
     speaker: str
+    match: MatchStrength = Field(
+        description="`strong` if it has much of the question; `weak` if it has a little, or only a related word. Where "
+        "all are weak, it was probably never said."
+    )
     is_passage: bool = Field(description="Whether the text is only a part of the message.")
     why: list[str] = Field(
         description="What it was found by, the strongest first: words, meaning, neighbours, topic, date, speaker, wish."
@@ -309,6 +314,7 @@ class RecallHitsOut(BaseModel):
     """What was recalled, best first."""
 
     items: list[RecallHitOut]
+    only_weak: bool = Field(description="Whether all are weak matches: it was probably never said.")
     by_meaning: bool = Field(description="Whether meaning was searched too; never without an embedder.")
     is_behind: bool = Field(description="Whether some messages are not indexed by meaning yet.")
     truncated: bool = Field(description="Whether a word was so common that only the newest messages were considered.")
@@ -330,6 +336,7 @@ async def recall(
     hits = await conversation.recall(q, limit=limit, max_tokens=max_tokens, scope=scope, asked_at=asked_at)
     found = {
         "items": [asdict(hit) for hit in hits],
+        "only_weak": hits.only_weak,
         "by_meaning": hits.by_meaning,
         "is_behind": hits.is_behind,
         "truncated": hits.truncated,
