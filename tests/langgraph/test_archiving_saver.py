@@ -128,15 +128,15 @@ async def test_a_framework_s_summary_is_told_as_its_compaction(
     assert newest.id not in {one.id async for one in conversation.compactions()}
 
 
-async def test_removed_messages_are_marked_and_still_shown(memory: Everthread) -> None:
-    rig = archiving(memory)
+async def test_removed_messages_are_marked_and_still_shown(et: Everthread) -> None:
+    rig = archiving(et)
     truth = await SCENES["update_state with RemoveMessage"](rig)
     left = set(await texts_in_state(rig))
-    entries = await memory.store.log.scan(Ref("local", "scene"), after=0, limit=1000)
-    marked = {entry.id for entry in entries if entry.kind == 2 and entry.change_kind == 4}
-    conversation = await memory.conversations.get("scene")
-    said = {message.id: message.text async for message in conversation.messages()}
-    assert {said[id] for id in marked} == set(truth.paths[0]) - left
+    conversation = await et.conversations.get("scene")
+    said = [message async for message in conversation.messages()]
+    assert [message.text for message in said] == truth.paths[0]
+    assert {message.text for message in said if message.is_removed} == set(truth.paths[0]) - left
+    assert (await et.verify()).ok
 
 
 class Plain(TypedDict):

@@ -177,6 +177,7 @@ def _as_json(message: Message) -> dict[str, Any]:
         "is_deleted": message.is_deleted,
         "is_pinned": message.is_pinned,
         "is_quarantined": message.is_quarantined,
+        "is_removed": message.is_removed,
         "origin": message.origin,
         "has_secret": message.has_secret,
         "payload": message.payload,
@@ -205,6 +206,8 @@ def _flags(message: Message) -> Iterator[str]:
         yield "deleted"
     if message.is_quarantined:
         yield "quarantined"
+    if message.is_removed:
+        yield "removed by its framework"
     if message.has_secret:
         yield "holds a secret"
 

@@ -77,6 +77,8 @@ class Flag(IntFlag):
     ERASED = 4
     SECRET = 8
     QUARANTINED = 16
+    REMOVED = 32
+    """Its framework took it out of its own state. It is shown all the same."""
 
 
 HIDDEN_FLAGS = Flag.DELETED | Flag.ERASED | Flag.QUARANTINED

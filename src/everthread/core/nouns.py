@@ -19,7 +19,7 @@ MAX_PAGE: Final = 1000
 
 T = TypeVar("T", covariant=True)
 _DELETED, _PINNED, _SECRET = int(Flag.DELETED), int(Flag.PINNED), int(Flag.SECRET)
-_QUARANTINED = int(Flag.QUARANTINED)
+_QUARANTINED, _REMOVED = int(Flag.QUARANTINED), int(Flag.REMOVED)
 """As numbers: `&` with a flag makes a flag, at twenty times the cost, three times for each message that is shown."""
 
 
@@ -167,6 +167,12 @@ class Message:
     def is_quarantined(self) -> bool:
         """Whether it was taken out of every view, because it is not to be trusted (`Conversation.quarantine`)."""
         return bool(self._place.flags & _QUARANTINED)
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether the framework or program it was captured from took it out of its own state, as LangGraph's
+        `RemoveMessage` does. History goes on showing it."""
+        return bool(self._place.flags & _REMOVED)
 
     @property
     def origin(self) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
-from everthread.core.entries import Entry, Kind, Mark, Revision
+from everthread.core.entries import Entry, Flag, Kind, Mark, Revision
 from everthread.core.errors import Erased
 from everthread.core.log import BranchName, BranchRow, Decision, Needs, Seen, Touch
 from everthread.core.nouns import Receipt
@@ -46,6 +46,7 @@ class BranchWriter:
         self._path = segments({**seen.branches, branch.number: branch}, branch.number)
         self.branch = branch
         self.touches: list[Touch] = []
+        self._marks: list[Touch] = []
 
     @property
     def entries(self) -> Sequence[Entry]:
@@ -57,7 +58,7 @@ class BranchWriter:
         return {
             "entries": self._writer.written,
             "texts": self._writer.texts,
-            "touches": self.touches,
+            "touches": [*self.touches, *self._marks],
             "branches": [self.branch] if self._seen.branches.get(self.branch.number) != self.branch else [],
             "active": self.branch.number if activate and is_other else None,
             "chain": self._writer.chain if self._writer.written else None,
@@ -123,6 +124,7 @@ class BranchWriter:
             self._writer.write(
                 id=entry.id, kind=Kind.MARK, role="", raw=raw, revises=entry.place_seq, change_kind=Mark.REMOVED
             )
+            self._marks.append(Touch(entry.place_seq, self._now, set_flags=Flag.REMOVED))
 
 
 def new_branch(seen: Seen, parent: int | None, fork_seq: int, depth: int, now: int) -> BranchRow:

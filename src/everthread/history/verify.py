@@ -18,7 +18,7 @@ from everthread.core.ports import Store
 from everthread.history.ingest import count_raw
 
 PAGE = 500
-_SHOWN = Flag.DELETED | Flag.PINNED | Flag.QUARANTINED
+_SHOWN = Flag.DELETED | Flag.PINNED | Flag.QUARANTINED | Flag.REMOVED
 """The flags that marks set."""
 _READ_AGAIN = 5
 """Somebody may set a title between two reads."""
@@ -239,6 +239,7 @@ class _Views:
         self._newest: dict[int, int] = {}
         self._flags: dict[int, int] = {}
         self._changed_at: dict[int, int] = {}
+        self._removed_at: dict[int, int] = {}
         self._rows: dict[int, tuple[int | None, int, int | None]] = {}
         self._leaves: dict[int, int] = {}
         self._starts: dict[int, int] = {}
@@ -289,6 +290,8 @@ class _Views:
             Mark.QUARANTINED: flags | Flag.QUARANTINED,
             Mark.RELEASED: flags & ~Flag.QUARANTINED,
         }
+        if entry.change_kind == Mark.REMOVED:
+            self._removed_at[seq] = entry.created_at
         if entry.change_kind in changed:
             self._flags[seq] = changed[entry.change_kind]
             self._changed_at[seq] = entry.created_at
@@ -298,7 +301,11 @@ class _Views:
         found = []
         for seq in sorted(self._rows.keys() | self._changed_at.keys()):
             newest, flags, changed_at = self._rows.get(seq, (None, 0, None))
-            if changed_at not in (_ERASED, self._changed_at.get(seq)):
+            changes = [self._changed_at.get(seq)]
+            if flags & Flag.REMOVED and seq in self._removed_at:  # a row is shown so since that flag exists
+                flags &= ~Flag.REMOVED
+                changes = [max(self._removed_at[seq], self._changed_at.get(seq, 0))]
+            if changed_at not in (_ERASED, *changes):
                 found.append((seq, "the row does not say when the message was last changed"))
             if newest != self._newest.get(seq):
                 found.append((seq, f"the row does not name entry {self._newest.get(seq)} as the newest revision"))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from everthread.core.entries import Entry, Kind, Mark
+from everthread.core.entries import Entry, Flag, Kind, Mark
 from everthread.core.imports import ImportLine
 from everthread.core.jobs import NewJob
 from everthread.core.log import BranchRow, Decision, Needs, Seen, Touch
@@ -123,11 +123,16 @@ class MarkRemoved:
         refuse_erased(seen)
         writer = EntryWriter(seen, now, len(self.seqs))
         raw = json.dumps({"mark": Mark.REMOVED.name.lower()}).encode()
+        touches: list[Touch] = []
         for seq in self.seqs:
             entry = seen.by_seq.get(seq)
             if entry is not None and entry.raw is not None:
                 place = entry.place_seq
                 writer.write(id=entry.id, kind=Kind.MARK, role="", raw=raw, revises=place, change_kind=Mark.REMOVED)
+                touches.append(Touch(place, now, set_flags=Flag.REMOVED))
         return Decision(
-            result=len(writer.written), entries=writer.written, chain=writer.chain if writer.written else None
+            result=len(writer.written),
+            entries=writer.written,
+            touches=touches,
+            chain=writer.chain if writer.written else None,
         )

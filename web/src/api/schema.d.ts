@@ -2589,6 +2589,7 @@ export interface components {
             is_deleted: boolean;
             is_pinned: boolean;
             is_quarantined: boolean;
+            is_removed: boolean;
             origin: string;
             is_complete: boolean;
             has_secret: boolean;

@@ -25,6 +25,7 @@ export function messageFrom(wire: Shape<"MessageOut">): Message {
     parentSeq: wire.parent_seq,
     revision: wire.revision,
     isDeleted: wire.is_deleted,
+    isRemoved: wire.is_removed,
     isPinned: wire.is_pinned,
     isComplete: wire.is_complete,
   };

@@ -23,6 +23,8 @@ export interface Message {
   readonly revision: number;
   readonly isDeleted: boolean;
   readonly isPinned: boolean;
+  /** Whether the framework it was captured from took it out of its own state. */
+  readonly isRemoved: boolean;
   /** False for what there is of an answer that was cut short. */
   readonly isComplete: boolean;
 }

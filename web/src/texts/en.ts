@@ -84,6 +84,8 @@ export const en = {
   pin: "Pin",
   unpin: "Unpin",
   pinned: "pinned",
+  removedByFramework: "removed by its framework",
+  removedByFrameworkWhy: "The program it was captured from took it out of its own state; history keeps it",
   deleted: "deleted",
   recalledTag: "recalled",
   earlierVersion: "Earlier version",

@@ -86,6 +86,8 @@ export const zh: Texts = {
   pin: "固定",
   unpin: "取消固定",
   pinned: "已固定",
+  removedByFramework: "已被框架移除",
+  removedByFrameworkWhy: "来源程序把它从自己的状态里移除了；历史仍然保留它",
   deleted: "已删除",
   recalledTag: "已召回",
   earlierVersion: "上一个版本",

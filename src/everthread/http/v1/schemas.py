@@ -57,6 +57,7 @@ class MessageOut(BaseModel):
     is_deleted: bool
     is_pinned: bool
     is_quarantined: bool
+    is_removed: bool = Field(description="Whether the framework it was captured from removed it from its own state.")
     origin: str = Field(description="The door it came through: user, model, own_tool, outside_tool, import, subagent.")
     is_complete: bool = Field(description="False for the partial text of an answer that was cut short.")
     has_secret: bool
@@ -178,6 +179,7 @@ def message_out(one: Message) -> dict[str, Any]:
         "is_deleted": one.is_deleted,
         "is_pinned": one.is_pinned,
         "is_quarantined": one.is_quarantined,
+        "is_removed": one.is_removed,
         "origin": one.origin,
         "is_complete": _is_complete(one.payload),
         "has_secret": one.has_secret,

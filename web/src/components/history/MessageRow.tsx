@@ -70,6 +70,7 @@ export const MessageRow = memo(function MessageRow(props: Props) {
         </span>
         {message.isPinned && <span className="tag" data-kind="pinned">{t.pinned}</span>}
         {message.isDeleted && <span className="tag">{t.deleted}</span>}
+        {message.isRemoved && <span className="tag" title={t.removedByFrameworkWhy}>{t.removedByFramework}</span>}
         {!message.isComplete && <span className="tag">{t.cutShort}</span>}
         {seen === "recalled" && <span className="tag" data-kind="recalled">{t.recalledTag}</span>}
         <Versions {...props} />
