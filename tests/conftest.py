@@ -19,6 +19,7 @@ from hypothesis import settings as hypothesis
 import everthread
 from everthread import Everthread
 from everthread.adapters.stores.sqlite.files import migrate
+from everthread.bootstrap import workspaces_of
 from everthread.settings import Settings
 from tests.forkserver import ForkServer
 from tests.postgres import Server, roomy_folder, shared_server
@@ -98,6 +99,7 @@ def _address(store: str, request: pytest.FixtureRequest, folder: Path) -> Iterat
         server: Server = request.getfixturevalue("postgres_server")
         with server.database() as address:
             yield address
+            shutil.rmtree(workspaces_of(address, None).root, ignore_errors=True)  # the next test may get this database
 
 
 @pytest.fixture(params=STORES)

@@ -31,7 +31,7 @@ from everthread.text.words import stem
 _RECENT = 50
 """How far back the user may have said what is remembered now."""
 _PAGE = 500
-_ABOUT_THE_USER = re.compile(r"\s*+(?:the user(?:'s|’s)?\b|用户的?)", re.IGNORECASE)
+_ABOUT_THE_USER = re.compile(r"\A\s*+(?:the user(?:'s|’s)?\b|用户的?)", re.IGNORECASE)
 """How a memory begins, which no user says of himself."""
 
 
