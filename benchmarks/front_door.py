@@ -241,6 +241,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--front-without-weights", action="store_true", help="front_door: as if none were fetched")
     parser.add_argument("--front-shapes", type=int, default=len(SHAPES), help="front_door: the first so many turns")
     parser.add_argument("--front-calls", type=int, default=50, help="front_door_http: calls in a round")
-    parser.add_argument("--front-turns", type=int, default=500, help="front_door_http: turns before the late ones")
+    parser.add_argument("--front-turns", type=numbers, default=[200, 1_000], help="front_door_http: turns in between")
     parser.add_argument("--front-import", type=int, default=100_000, help="front_door_import: messages")
     parser.add_argument("--front-seconds", type=float, default=10.0, help="front_door_lag: how long each is measured")

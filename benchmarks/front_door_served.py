@@ -38,14 +38,16 @@ def over_http(options: argparse.Namespace) -> Sequence[Row]:
     """Ours and the bare app."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         rows = []
-        with serving(Path(folder), text=_PIECE * _TOKENS) as ours:
+        embedder = {"EVERTHREAD_EMBEDDER": "none"} if options.front_without_weights else {}
+        with serving(Path(folder), text=_PIECE * _TOKENS, **embedder) as ours:
             client = _Client(ours)
             rows.append(_row("append of 5 messages of 0.4 KB", ours, _appends(client), options))
             turns = _turns(client, "c")
             rows.append(_row("streamed turn, at the beginning", ours, turns, options))
-            for _ in range(options.front_turns):
-                turns()
-            rows.append(_row(f"streamed turn, after {options.front_turns} more", ours, turns, options))
+            for more in options.front_turns:
+                for _ in range(more):
+                    turns()
+                rows.append(_row(f"streamed turn, after {more} more", ours, turns, options))
         with bare_sse(tokens=_TOKENS) as floor:
             rows.append(_row("sse-starlette that keeps nothing", floor, _turns(_Client(floor), "c"), options))
     return rows
