@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from everthread.recall.candidates import (
     drop_common_terms,
     further_around,
     idf_by_term,
+    score_surroundings,
     substitutes,
     weigh_related,
 )
@@ -89,3 +91,19 @@ def test_what_lies_around_is_taken_nearest_first_and_no_more_than_there_is_room(
     assert further_around([10, 11], 2) == [9, 12]
     assert further_around([], 3) == []
     assert further_around([10], 0) == []
+
+
+KEYS = st.lists(st.integers(1, 200), unique=True, max_size=60).map(sorted)
+
+
+@given(keys=KEYS, having=st.dictionaries(st.sampled_from("abcde"), KEYS, max_size=5))
+def test_what_is_talked_about_around_a_message_is_what_those_within_reach_have(
+    keys: list[int], having: dict[str, list[int]]
+) -> None:
+    postings = {Term(token=word): found for word, found in having.items()}
+    idfs = {term: 1.0 + at for at, term in enumerate(postings)}
+    expected = []
+    for key in keys:
+        counts = [(idfs[term], sum(abs(one - key) <= 8 for one in found)) for term, found in postings.items()]
+        expected.append(sum(weight * times / (times + 1) for weight, times in counts))
+    assert score_surroundings(keys, postings, idfs) == pytest.approx(expected)

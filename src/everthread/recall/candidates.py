@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice, pairwise
 from types import MappingProxyType
 
 from everthread.core.entries import seq_of
@@ -195,10 +195,25 @@ def score_surroundings(keys: Sequence[int], postings: PostingLists, idfs: Mappin
     counts once, and a little more when it is repeated."""
     scores = [0.0] * len(keys)
     for term, having in postings.items():
-        weight, many, first = idfs[term], len(having), 0
-        for at, key in enumerate(keys):
-            first = bisect_left(having, key - _TOPIC_REACH, first)
-            times = bisect_right(having, key + _TOPIC_REACH, first, min(many, first + 2 * _TOPIC_REACH + 1)) - first
-            if times:
-                scores[at] += weight * times / (times + 1)
+        weight = idfs[term]
+        for at, times in _times_around(keys, having):
+            scores[at] += weight * times / (times + 1)
     return scores
+
+
+def _times_around(keys: Sequence[int], having: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """How many of those that have a term lie around each of the keys, where any do; both ascend. Most terms of a
+    question are rare, so it is asked of each message that has one which keys it is near."""
+    changes: dict[int, int] = {}
+    first = 0
+    for key in having:
+        first = bisect_left(keys, key - _TOPIC_REACH, first)
+        last = bisect_right(keys, key + _TOPIC_REACH, first)
+        if first < last:
+            changes[first] = changes.get(first, 0) + 1
+            changes[last] = changes.get(last, 0) - 1
+    times = 0
+    for start, end in pairwise(sorted(changes)):
+        times += changes[start]
+        if times:
+            yield from ((at, times) for at in range(start, end))

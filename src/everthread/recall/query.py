@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from everthread.core.queries import Term
 from everthread.core.text_memo import TextMemo
+from everthread.history.search_query import has_term
 from everthread.text.irregular_verbs import other_forms
 from everthread.text.numbers import number_pattern, split_numbers
 from everthread.text.related_words import chinese_words, related_words
@@ -173,7 +174,7 @@ class TermCounter:
     def __init__(self, terms: Sequence[Term], related: RelatedTerms | None = None) -> None:
         forms = {form.token: at for at, term in enumerate(terms) for form in other_forms(term)}
         self._at = forms | {term.token: at for at, term in enumerate(terms) if not term.is_prefix and not term.pattern}
-        self._numbers = [(at, number_pattern(term)) for at, term in enumerate(terms) if term.pattern]
+        self._numbers = [(at, term, number_pattern(term)) for at, term in enumerate(terms) if term.pattern]
         self._has_forms = bool(forms)
         self._in_question = frozenset(self._at)
         self._prefixes = [(at, term.token) for at, term in enumerate(terms) if term.is_prefix]
@@ -189,9 +190,10 @@ class TermCounter:
         ]
         if self._has_forms and len(counts) > 1:
             counts = add_counts(counts)
-        if self._numbers:
+        # What lacks the pieces of a number lacks the number: that costs a fiftieth of looking for it.
+        if numbers := [(at, found) for at, term, found in self._numbers if has_term(term, distinct)]:
             as_folded = fold(text)
-            counts += [(at, times) for at, found in self._numbers if (times := len(found.findall(as_folded)))]
+            counts += [(at, times) for at, found in numbers if (times := len(found.findall(as_folded)))]
         having: list[str] = []
         if (self._prefixes or self._related_characters) and not text.isascii():
             folded = fold(text)  # each such character of a text begins a token
