@@ -38,8 +38,8 @@ def over_http(options: argparse.Namespace) -> Sequence[Row]:
     """Ours and the bare app."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         rows = []
-        embedder = {"EVERTHREAD_EMBEDDER": "none"} if options.front_without_weights else {}
-        with serving(Path(folder), text=_PIECE * _TOKENS, **embedder) as ours:
+        embedder = "none" if options.front_without_weights else "auto"
+        with serving(Path(folder), text=_PIECE * _TOKENS, EVERTHREAD_EMBEDDER=embedder) as ours:
             client = _Client(ours)
             rows.append(_row("append of 5 messages of 0.4 KB", ours, _appends(client), options))
             turns = _turns(client, "c")
