@@ -126,14 +126,16 @@ class Compactor:
     redact: Redact = str
     keep_from: int | None = None
     """The seq of the oldest message that is left as it is; without one, as many are as `keep_recent` says."""
+    until: int | None = None
+    """Where a stretch that lost its summary ends, if no summary follows it."""
     at_hard_mark: bool = False
     """Whether room must be made: then all but the newest messages may be summarised."""
 
     async def compact(self, ref: Ref, view: View, trigger: Trigger) -> CompactionOutcome:
         """Summarise the oldest stretch that is not summarised yet; then, where a level is full, condense it."""
         outcome = CompactionOutcome(compacted=False, reason=NOTHING_OLD)
-        async for stretch in self._stretches(ref, view):
-            outcome = await self._summarise_stretch(ref, view, stretch, trigger)
+        async for stretch, last in self._stretches(ref, view):
+            outcome = await self._summarise_stretch(ref, view, stretch, last, trigger)
             outcome = replace(outcome, model_asked=self.model is not None)
             if outcome.error is None:
                 break
@@ -146,8 +148,9 @@ class Compactor:
     async def plan(self, ref: Ref, view: View, trigger: Trigger) -> CompactionOutcome:
         """What compacting over and over would summarise, to its end, by how long the summaries may be."""
         first, planned = view, list[PlannedSummary]()
-        while (stretch := await anext(self._stretches(ref, view), None)) is not None:
-            leaf = self._leaf(view, stretch, trigger)
+        while (found := await anext(self._stretches(ref, view), None)) is not None:
+            stretch, last = found
+            leaf = self._leaf(view, stretch, last, trigger)
             if leaf.tokens_before <= MIN_STRETCH_TOKENS:
                 break
             most = summary_tokens(view.policy, leaf.tokens_before)
@@ -174,17 +177,19 @@ class Compactor:
         )
         return with_final_counts(outcome, first, view, sum(one.tokens for one in planned))
 
-    async def _stretches(self, ref: Ref, view: View) -> AsyncIterator[list[LogMessage]]:
-        """What can be summarised next: a gap between summaries or, when that is too short, what begins there."""
+    async def _stretches(self, ref: Ref, view: View) -> AsyncIterator[tuple[list[LogMessage], int]]:
+        """What can be summarised next: a gap between summaries or, when that is too short, what begins there. Each with
+        the seq that its summary reaches to: where it fills a gap, also over a hidden message at the end."""
         beyond = CompactionQuery(over=(view.covered_until + 1, view.leaf_seq))
         resumes = gap_end(await self.store.views.compactions(ref, beyond), view.inputs.segments, view.covered_until)
-        for end in dict.fromkeys((resumes, None)):
-            stretch = await self._stretch(ref, view, end)
+        for end in dict.fromkeys((self.until if resumes is None else resumes, None)):
+            stretch, is_all = await self._stretch(ref, view, end)
             if stretch:
-                yield stretch
+                yield stretch, end if end is not None and is_all else stretch[-1].seq
 
-    async def _stretch(self, ref: Ref, view: View, resumes: int | None) -> list[LogMessage]:
-        """From where the summaries end: to where they resume, or as far as one summary may reach."""
+    async def _stretch(self, ref: Ref, view: View, resumes: int | None) -> tuple[list[LogMessage], bool]:
+        """From where the summaries end: to where they resume, or as far as one summary may reach; and whether that is
+        all there is."""
         policy = view.policy
         left_alone = 0 if resumes is not None else _KEPT_AT_HARD_MARK if self.at_hard_mark else policy.keep_recent
         before = None if resumes is None else resumes + 1
@@ -203,11 +208,11 @@ class Compactor:
             turns = resumes is None and not self.at_hard_mark
             return next_stretch(read, policy, keep_recent=left_alone, opens=not view.summaries, at_a_turn=turns)
 
-        return await run_in_background(stretch)
+        chosen = await run_in_background(stretch)
+        return chosen, len(chosen) == len(found) < query.limit
 
-    def _leaf(self, view: View, stretch: Sequence[LogMessage], trigger: Trigger) -> Compaction:
-        """The compaction of a stretch, before its summary is written."""
-        last = stretch[-1].seq
+    def _leaf(self, view: View, stretch: Sequence[LogMessage], last: int, trigger: Trigger) -> Compaction:
+        """The compaction of a stretch up to `last`, before its summary is written."""
         return Compaction(
             id=new_id(),
             level=1,
@@ -232,10 +237,10 @@ class Compactor:
         )
 
     async def _summarise_stretch(
-        self, ref: Ref, view: View, stretch: Sequence[LogMessage], trigger: Trigger
+        self, ref: Ref, view: View, stretch: Sequence[LogMessage], last: int, trigger: Trigger
     ) -> CompactionOutcome:
         began = time.monotonic()
-        leaf = self._leaf(view, stretch, trigger)
+        leaf = self._leaf(view, stretch, last, trigger)
         sources = sources_from(messages_to_summarise(stretch, opens=not view.summaries))
         made = await summarise(sources, leaf.tokens_before, view.policy, model=self.model, redact=self.redact)
         if not isinstance(made, CheckedSummary):

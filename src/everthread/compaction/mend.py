@@ -16,7 +16,8 @@ from everthread.core.entries import Kind
 from everthread.core.errors import Conflict
 from everthread.core.log import CompactionQuery, Decision, Needs, Seen
 from everthread.core.nouns import Ref
-from everthread.core.ports import CompactionPosition, PathQuery
+from everthread.core.paths import is_on
+from everthread.core.ports import CompactionPosition, PathQuery, Store
 
 _PAGE = 200
 _MOST_STRETCHES = 4
@@ -26,26 +27,46 @@ _MOST_MESSAGES = 10_000
 async def mend_summaries(compactor: Compactor, ref: Ref, read: Callable[[], Awaitable[View]]) -> None:
     """Make the chain of summaries whole again where a message inside was hidden or restored."""
     try:
-        await _revive(compactor, ref, await read())
-        for _ in range(_MOST_STRETCHES):
+        view = await read()
+        known = await _every_compaction(compactor.store, ref)
+        if await _revive(compactor, ref, view, known):
             view = await read()
+        for _ in range(_MOST_STRETCHES):
             beyond = CompactionQuery(over=(view.covered_until + 1, view.leaf_seq))
             later = await compactor.store.views.compactions(ref, beyond)
-            if gap_end(later, view.inputs.segments, view.covered_until) is None:
+            end = gap_end(later, view.inputs.segments, view.covered_until)
+            if end is None and (end := _lost_end(view, known)) is None:
                 return
-            outcome = await compactor.compact(ref, view, "messages")
+            outcome = await replace(compactor, until=end).compact(ref, view, "messages")
             if not outcome.compacted:
                 return
+            view = await read()
     except Conflict:  # somebody else changed it meanwhile: the next compaction looks again
         return
 
 
-async def _revive(compactor: Compactor, ref: Ref, view: View) -> None:
-    """Use again the summary of the very messages that follow where the chain ends, and those made from it."""
-    store, known, after = compactor.store, list[Compaction](), None
+async def _every_compaction(store: Store, ref: Ref) -> list[Compaction]:
+    known, after = list[Compaction](), None
     while page := await store.views.all_compactions(ref, after=after, limit=_PAGE):
         known += page
         after = CompactionPosition(page[-1].created_at, page[-1].id)
+    return known
+
+
+def _lost_end(view: View, known: Sequence[Compaction]) -> int | None:
+    """Where the stretch ends that had the newest summary, if a message in it was hidden or restored; else None."""
+    gone = (one for one in known if one.invalid_at is not None and one.undone_at is None and not one.children)
+    ends = [
+        one.last_seq
+        for one in gone
+        if one.after_seq == view.covered_until and is_on(view.inputs.segments, one.branch, one.last_seq)
+    ]
+    return ends[-1] if ends else None
+
+
+async def _revive(compactor: Compactor, ref: Ref, view: View, known: Sequence[Compaction]) -> bool:
+    """Use again the summary of the very messages that follow where the chain ends, and those made from it."""
+    store = compactor.store
     gone = [one for one in known if one.invalid_at is not None and one.undone_at is None]
     found: list[Compaction] = []
     for leaf in (one for one in gone if not one.children and one.after_seq == view.covered_until):
@@ -54,13 +75,14 @@ async def _revive(compactor: Compactor, ref: Ref, view: View) -> None:
         if span_hash(stretch) == leaf.span_hash:
             found = [leaf]
     if not found:
-        return
+        return False
     in_use = {one.id for one in known if one.is_live} | {found[0].id}
     for parent in sorted((one for one in gone if one.children), key=lambda one: one.level):
         if parent.after_seq <= found[0].after_seq < parent.last_seq and in_use.issuperset(parent.children):
             found.append(parent)
             in_use.add(parent.id)
-    await store.log.write(ref, ReviveCompactions(compactions=found, read_at=view.inputs.entry_count))
+    revived = await store.log.write(ref, ReviveCompactions(compactions=found, read_at=view.inputs.entry_count))
+    return revived > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
