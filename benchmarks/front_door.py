@@ -187,7 +187,8 @@ async def _lag(options: argparse.Namespace) -> list[Row]:
 
 async def _lag_row(name: str, et: Everthread, live: Conversation, talk: Talk, seconds: float) -> Row:
     late: list[float] = []
-    ticking = asyncio.create_task(_tick(late))
+    busy_ms: list[float] = []
+    ticking = asyncio.create_task(_tick(late, busy_ms))
     appends: list[float] = []
     contexts: list[float] = []
     cpu, began = time.process_time(), time.perf_counter()
@@ -204,6 +205,8 @@ async def _lag_row(name: str, et: Everthread, live: Conversation, talk: Talk, se
         "system": name,
         "loop late p99 ms": _p99(late),
         "at most ms": max(late),
+        "loop busy p99 CPU ms": _p99(busy_ms),
+        "at most CPU ms": max(busy_ms),
         "append p99 ms": _p99(appends),
         "context p99 ms": _p99(contexts),
         "cores used": (time.process_time() - cpu) / took,
@@ -211,11 +214,14 @@ async def _lag_row(name: str, et: Everthread, live: Conversation, talk: Talk, se
     }
 
 
-async def _tick(late: list[float]) -> None:
+async def _tick(late: list[float], busy_ms: list[float]) -> None:
+    """How late each tick comes, and for how long the loop's thread has worked since the one before: on a machine that
+    others use too, the first says how long they had it."""
     while True:
-        due = time.perf_counter() + _LAG_TICK_SECONDS
+        due, worked = time.perf_counter() + _LAG_TICK_SECONDS, time.thread_time()
         await asyncio.sleep(_LAG_TICK_SECONDS)
         late.append(1e3 * (time.perf_counter() - due))
+        busy_ms.append(1e3 * (time.thread_time() - worked))
 
 
 async def _timed(call: Awaitable[object]) -> float:
