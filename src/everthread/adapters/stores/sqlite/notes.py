@@ -181,8 +181,11 @@ class SqliteNotes:
         self, owner: str, namespaces: Sequence[str], query: Query, *, cap: int, any_word: bool
     ) -> NotesFound:
         def work(connection: sqlite3.Connection) -> NotesFound:
-            scopes = [namespace_scope(owner, namespace) for namespace in namespaces]
-            total = sum(connection.execute(COUNT_ON, (_in_namespace(scope),)).fetchone()[0] for scope in scopes)
+            named = [namespace_scope(owner, namespace) for namespace in namespaces]
+            sizes = [connection.execute(COUNT_ON, (_in_namespace(scope),)).fetchone()[0] for scope in named]
+            total = sum(sizes)
+            # Nothing is sought, nor any word counted, where there are no notes: mostly those of this conversation only.
+            scopes = [scope for scope, size in zip(named, sizes, strict=True) if size]
             if not total:
                 return NotesFound(
                     found=(), truncated=False, frequencies={term.token: 0 for term in query.terms}, total=0
