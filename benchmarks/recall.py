@@ -6,6 +6,8 @@
 only when they are named, because what is looked at often is tuned on. The others are files in `data` of the folder that
 EVERTHREAD_SHARED names, else of `../shared`; those that are missing are skipped, and it is said where to get them.
 
+`frac by default`, of questions that ask for many things, is what `conv.recall(question)` gives: ten hits, 2,000 tokens.
+
 One configuration for all kinds of conversation. Each is appended to a SQLite file, every message with its own time and
 name; where an embedder is given, its vectors are made first. Differences, to BM25 and to an earlier run's file, are
 over the same questions, with the interval that holds the mean difference in 95 of 100 draws.
@@ -29,6 +31,7 @@ from benchmarks.everyday import Talk
 from benchmarks.recall_data import SETS
 from benchmarks.recall_scores import FoundText, PlainBM25, Scores, paired_interval, score
 from everthread import Conversation, Everthread
+from everthread.recall.collecting import collects
 from everthread.settings import Settings
 
 SEALED = ("sealed", "later")
@@ -38,6 +41,7 @@ BY_KIND = ("open", *SEALED)
 BASELINE = "bm25"
 _LIMIT = 200
 """Enough hits to fill the budget that is counted, with short messages too."""
+_DEFAULT_LIMIT = 10
 _SHOWN = ("all@10", "frac@10", "all@2000t", "frac@2000t", "mrr")
 ByQuestion = dict[str, tuple[str, Scores]]
 """The kind and the scores of each question, by its id."""
@@ -57,7 +61,7 @@ class Retriever(Protocol):
 
 
 class ThroughTheApi:
-    """`conv.recall` over a SQLite file."""
+    """`conv.recall` over a SQLite file; with no more hits than by default, also within the tokens of the default."""
 
     def __init__(self, embedder: str | None, loop: asyncio.AbstractEventLoop) -> None:
         self._embedder = embedder
@@ -84,7 +88,8 @@ class ThroughTheApi:
     def search(self, question: str, limit: int, asked_at: datetime | None = None) -> list[FoundText]:
         """Ask as a program would."""
         assert self._conv is not None
-        recall = self._conv.recall(question, limit=limit, max_tokens=1_000_000, asked_at=asked_at)
+        max_tokens = 1_000_000 if limit > _DEFAULT_LIMIT else 2_000
+        recall = self._conv.recall(question, limit=limit, max_tokens=max_tokens, asked_at=asked_at)
         return [FoundText(hit.ids, hit.text) for hit in self._loop.run_until_complete(recall)]
 
     def close(self) -> None:
@@ -103,7 +108,11 @@ def measure(make: Callable[[], Retriever], talks: Iterable[Talk]) -> ByQuestion:
             retriever.index(talk)
             for one in talk.questions:
                 hits = retriever.search(one.text, _LIMIT, one.asked_at)
-                found[one.id] = one.category, score(hits, one.evidence)
+                scores = dict(score(hits, one.evidence))
+                if collects(one.text):
+                    hits = retriever.search(one.text, _DEFAULT_LIMIT, one.asked_at)
+                    scores["frac by default"] = score(hits, one.evidence)["frac@2000t"]
+                found[one.id] = one.category, scores
         finally:
             retriever.close()
     return found
@@ -138,13 +147,15 @@ def run(
 
 def _groups(name: str, found: ByQuestion) -> dict[str, list[str]]:
     """The questions of each row; multi-hop ones have a row of their own beside their set's."""
+    many = [asked for asked, (_, scores) in found.items() if "frac by default" in scores]
+    asking = {f"{name} asking for many": many} if many else {}
     if name not in BY_KIND:
         hop = [asked for asked, (kind, _) in found.items() if kind == "multi-hop"]
-        return {name: list(found), **({f"{name} multi-hop": hop} if hop else {})}
+        return {name: list(found), **({f"{name} multi-hop": hop} if hop else {}), **asking}
     kinds: dict[str, list[str]] = {}
     for asked, (kind, _) in found.items():
         kinds.setdefault(f"{name} {kind}", []).append(asked)
-    return {**kinds, f"{name} all": list(found)}
+    return {**kinds, **asking, f"{name} all": list(found)}
 
 
 def _row(
@@ -155,25 +166,32 @@ def _row(
     before: Mapping[str, Scores],
 ) -> report.Row:
     mean = {name: sum(one[name] for one in scores.values()) / len(scores) for name in (*_SHOWN, "tokens@10")}
+    if all("frac by default" in one for one in scores.values()):
+        mean["frac by default"] = sum(one["frac by default"] for one in scores.values()) / len(scores)
     comparable = before if scores.keys() <= before.keys() else None
+    compared = ("all@10", "frac@2000t", *(("frac by default",) if "frac by default" in mean else ()))
     return {
         "system": system,
         "set": label,
         "questions": len(scores),
         **{name: round(100 * mean[name], 1) for name in _SHOWN},
         "tokens@10": round(mean["tokens@10"]),
+        **({"frac by default": round(100 * mean["frac by default"], 1)} if "frac by default" in mean else {}),
         **{
             f"{name} over {other}": _difference(name, scores, those)
             for other, those in ((BASELINE, base), ("earlier", comparable))
             if those
-            for name in ("all@10", "frac@2000t")
+            for name in compared
         },
     }
 
 
 def _difference(name: str, scores: Mapping[str, Scores], others: Mapping[str, Scores]) -> str:
     """Such as `+9.1 [+6.0, +12.2]`, in points."""
-    differences = [100 * (one[name] - others[asked][name]) for asked, one in scores.items()]
+    # Files from before questions that collect have no figure by default: ten hits then counted to less than the limit.
+    differences = [
+        100 * (one[name] - others[asked].get(name, others[asked]["frac@10"])) for asked, one in scores.items()
+    ]
     low, high = paired_interval(differences)
     return f"{sum(differences) / len(differences):+.1f} [{low:+.1f}, {high:+.1f}]"
 

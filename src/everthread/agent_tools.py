@@ -99,18 +99,20 @@ async def _searched(conversation: Conversation, query: str, limit: int, max_toke
         )
     blocks: list[str] = []
     seqs: list[int] = []
-    for hit in hits:
+    for hit in hits.in_order if hits.collects else hits:
         said = hit.said_at.isoformat(timespec="minutes")
         weak = None if hit.match == "strong" else "weak"
-        block = quote("found", hit.text, message=hit.seqs[0], speaker=hit.speaker, said=said, match=weak)
+        block = quote(
+            "found", hit.text, message=", ".join(map(str, hit.seqs)), speaker=hit.speaker, said=said, match=weak
+        )
         room -= count_tokens(block) + 1
         if room < 0:
             break
         blocks.append(block)
-        seqs.append(hit.seqs[0])
+        seqs += hit.seqs
     note = "There are only weak matches: it was probably said in other words, or never. " if hits.only_weak else ""
     note += f"history_open(seq={hits[0].seqs[0]}) shows the first of them whole."
-    if len(seqs) < len(hits) or len(hits) == limit:
+    if len(blocks) < len(hits) or len(hits) == limit:
         note += " There may be more; add a word to narrow it down."
     if hits.unanswered or hits.is_behind:
         note += " Some messages could be looked for by their words only."

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from everthread import Conversation, Everthread, Invalid
+from everthread.context.tokens import count_tokens
 from everthread.recall.candidates import NEIGHBOUR_REACH
 from everthread.recall.search import RecallServices, recall
 from tests.contracts.message_helpers import says
@@ -321,3 +322,24 @@ async def test_what_somebody_may_not_eat_is_an_allergy_and_no_dish(conv: Convers
         hits = await conv.recall(question)
         assert {hits[0].ids, hits[1].ids} == {("allergy",), ("peanuts",)}, question
         assert hits[0].match == "strong"
+
+
+async def test_what_lies_in_many_messages_is_quoted_from_all_of_them_in_order(conv: Conversation) -> None:
+    """Ten hits are still ten, and within the tokens they show what ten passages could not."""
+    pages = "The weather was fine that day and nobody had anything to add to it. " * 12
+    for number in range(24):
+        await conv.append(
+            [says(f"{pages} We tried the film number {number} on a rainy evening. {pages}", id=f"m{number}")]
+        )
+        await chatter(conv, 2)
+    hits = await conv.recall("Which films did we try?", limit=10, max_tokens=2000)
+    assert hits.collects
+    assert len(hits) == 10
+    quoted = [seq for hit in hits.in_order for seq in hit.seqs]
+    films = [id for hit in hits for id in hit.ids if id.startswith("m")]
+    assert len(films) == len(set(films)) > 20
+    assert quoted == sorted(quoted)
+    assert all(len(hit.seqs) == len(hit.text.splitlines()) == len(hit.ids) for hit in hits)
+    assert sum(count_tokens(hit.text) for hit in hits) <= 2000
+    assert len(await conv.recall("Which films did we try?", limit=1)) == 1
+    assert not (await conv.recall("Who tried film number 3?")).collects

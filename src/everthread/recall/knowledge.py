@@ -38,6 +38,7 @@ from everthread.recall.document_intents import (
 )
 from everthread.recall.note_search import check_query, content_words, find_notes, page_cursor, parse_page_cursor
 from everthread.text.bm25 import idf
+from everthread.text.numbers import number_pattern
 from everthread.text.words import character_pairs, fold, is_unspaced, split_runs_and_words, stem, tokenize
 
 MAX_BYTES: Final = 50_000_000
@@ -297,6 +298,8 @@ class WeightedQuestion:
     """The words of a question, and how much each of them weighs."""
 
     words: Mapping[str, float]
+    numbers: Mapping[str, re.Pattern[str]]
+    """What finds those of the words that are numbers."""
     runs: Sequence[str]
     """Of scripts that are written without spaces, without function words."""
 
@@ -316,7 +319,8 @@ def weigh_question(text: str, query: Query, found: NotesFound) -> WeightedQuesti
     runs = [
         part for run, _ in split_runs_and_words(fold(text)) if run for part in _FUNCTION_CHARACTERS.split(run) if part
     ]
-    return WeightedQuestion({term: one / greatest for term, one in idfs.items()}, runs)
+    numbers = {term.token: number_pattern(term) for term in query.terms if term.pattern}
+    return WeightedQuestion({term: one / greatest for term, one in idfs.items()}, numbers, runs)
 
 
 def coverage(text: str, question: WeightedQuestion) -> float:
@@ -325,6 +329,7 @@ def coverage(text: str, question: WeightedQuestion) -> float:
         return 0.0
     tokens = set(tokenize(text)) if question.words else set()
     folded = fold(text)
+    tokens |= {number for number, pattern in question.numbers.items() if pattern.search(folded)}
     covered = sum(weight for word, weight in question.words.items() if word in tokens)
     covered += sum(_run_weight(run) * _run_coverage(run, folded) for run in question.runs)
     return covered / question.weight

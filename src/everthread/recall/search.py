@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import overload
 
@@ -39,6 +39,7 @@ from everthread.recall.candidates import (
     substitutes,
     weigh_related,
 )
+from everthread.recall.collecting import MAX_QUOTED, collects, group, shorten
 from everthread.recall.embedding import SemanticIndex, is_behind
 from everthread.recall.links import (
     MAX_LINKED,
@@ -82,6 +83,8 @@ _MAX_CUED = 200
 """Of a word that wishes begin with, the newest so many messages are looked at."""
 _MIN_REASON_SHARE = 0.1
 """What adds less than this share of a score is no reason for a hit."""
+_QUOTE_MARGIN_TOKENS = 6
+"""What a line of a hit with several messages counts to beside the quote, at most."""
 _STRONG_COVERAGE = 0.4
 """A hit that has so much of the question is a strong match. Measured: of questions whose answer is there 45 to 84 in a
 hundred have one, of the same questions put to another conversation 7 to 29 (docs/benchmarks/recall.md)."""
@@ -144,6 +147,14 @@ class RecallHits(Sequence[RecallHit]):
     """Whether a word was so common that only the newest messages with it were considered."""
     by_meaning: bool = False
     """Whether meaning was searched too; never without an embedder."""
+    collects: bool = False
+    """Whether the question asks for many things at once (which, how many, all, in what order): then each hit quotes up
+    to four messages, a line for each, in their order."""
+
+    @property
+    def in_order(self) -> tuple[RecallHit, ...]:
+        """The hits as they were said, the oldest first."""
+        return tuple(sorted(self.items, key=lambda hit: (hit.said_at, hit.seqs)))
 
     @property
     def only_weak(self) -> bool:
@@ -193,6 +204,8 @@ class RecallResult:
     """By entry key."""
     similar: _SimilarPassages
     truncated: bool
+    collects: bool = False
+    """Whether the question asks for many things at once."""
 
     @property
     def is_behind(self) -> bool:
@@ -206,6 +219,8 @@ class RecallResult:
 
     def hits(self, limit: int, max_tokens: int) -> RecallHits:
         """At most so many, that together count to no more; what does not fit is passed over."""
+        if self.collects:
+            return self._collected(limit, max_tokens)
         hits: list[RecallHit] = []
         for ranked in self.ranking:
             if len(hits) == limit:
@@ -217,7 +232,34 @@ class RecallResult:
             if tokens <= max_tokens:
                 max_tokens -= tokens
                 hits.append(hit)
-        return RecallHits(tuple(hits), self.is_behind, self.similar.unanswered, self.truncated, self.by_meaning)
+        return self._as_hits(hits)
+
+    def _collected(self, limit: int, max_tokens: int) -> RecallHits:
+        """The same for a question that collects: a short quote of each message, those near each other as one hit."""
+        quoted: dict[str, dict[int, RecallHit]] = {}
+        count = 0
+        for ranked in self.ranking:
+            if count == MAX_QUOTED * limit:
+                break
+            hit = _as_hit(ranked, self.messages[ranked.message.entry_key])
+            hit = replace(hit, text=shorten(hit.text, hit.words))
+            tokens = count_tokens(hit.text) + _QUOTE_MARGIN_TOKENS
+            if tokens <= max_tokens:
+                max_tokens -= tokens
+                count += 1
+                quoted.setdefault(hit.conversation_id, {})[hit.seqs[0]] = hit
+        groups = [
+            [those[seq] for seq in seqs]
+            for those in quoted.values()
+            for seqs in group(list(those), max(1, limit - len(quoted) + 1))
+        ]
+        hits = sorted(map(_joined, groups), key=lambda hit: -hit.score)
+        return self._as_hits(hits[:limit], collects=True)
+
+    def _as_hits(self, hits: Sequence[RecallHit], *, collects: bool = False) -> RecallHits:
+        return RecallHits(
+            tuple(hits), self.is_behind, self.similar.unanswered, self.truncated, self.by_meaning, collects
+        )
 
 
 async def recall(
@@ -294,7 +336,11 @@ async def recall(
         ranking = await asyncio.to_thread(rank_all) if is_in_loop() else rank_all()
         hidden_keys = {one.entry_key for one in messages.values() if one.seq in hidden} if hidden else ()
         return RecallResult(
-            ranking=ranking.without(hidden_keys), messages=messages, similar=similar, truncated=in_index.truncated
+            ranking=ranking.without(hidden_keys),
+            messages=messages,
+            similar=similar,
+            truncated=in_index.truncated,
+            collects=collects(asked),
         )
 
     return await store.run_reads(search)
@@ -471,6 +517,33 @@ def _as_hit(ranked: RankedMessage, found: PlacedMessage) -> RecallHit:
         why=tuple(name for name, part in ranked.parts.items() if part >= _MIN_REASON_SHARE * ranked.score),
         parts={name: round(part, 6) for name, part in ranked.parts.items()},
         words=ranked.words,
+    )
+
+
+def _joined(hits: Sequence[RecallHit]) -> RecallHit:
+    """Quotes of messages near each other as one hit, a line for each: who said it if they are several, and when if it
+    was another day."""
+    best = max(hits, key=lambda hit: hit.score)
+    if len(hits) == 1:
+        return best
+    are_several = len({hit.speaker for hit in hits}) > 1
+    lines = []
+    day = hits[0].said_at.date()
+    for hit in hits:
+        when = "" if hit.said_at.date() == day else f"{hit.said_at.date().isoformat()} "
+        who = f"{hit.speaker}: " if are_several else ""
+        lines.append(when + who + " ".join(hit.text.split()))
+        day = hit.said_at.date()
+    return replace(
+        best,
+        ids=tuple(id for hit in hits for id in hit.ids),
+        seqs=tuple(seq for hit in hits for seq in hit.seqs),
+        text="\n".join(lines),
+        said_at=hits[0].said_at,
+        speaker=hits[0].speaker,
+        match="strong" if any(hit.match == "strong" for hit in hits) else "weak",
+        is_passage=any(hit.is_passage for hit in hits),
+        words=tuple(dict.fromkeys(word for hit in hits for word in hit.words)),
     )
 
 

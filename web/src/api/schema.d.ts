@@ -2753,6 +2753,7 @@ export interface components {
         };
         RecallHitsOut: {
             items: components["schemas"]["RecallHitOut"][];
+            collects: boolean;
             only_weak: boolean;
             by_meaning: boolean;
             is_behind: boolean;
