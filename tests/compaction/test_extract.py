@@ -63,9 +63,9 @@ def test_a_yes_and_what_follows_it_are_one_reply() -> None:
     assert expected in _lines(_summary(sources), "decisions")
 
 
-def test_an_order_for_all_times_is_a_decision() -> None:
+def test_an_order_for_all_times_stands_under_a_head_of_its_own() -> None:
     sources = _filled(user(9, "Always use metric units in your answers."))
-    assert "user: Always use metric units in your answers." in _lines(_summary(sources), "decisions")
+    assert "user: Always use metric units in your answers." in _lines(_summary(sources), "standing")
 
 
 def test_a_question_without_an_answer_is_open_and_an_answered_one_is_not() -> None:
@@ -124,7 +124,7 @@ def test_what_no_line_holds_is_listed_where_it_was_said() -> None:
         if isinstance(line, SummaryLine) and line.section == "mentioned"
     ]
     assert listed
-    assert all(line.text == str(line.first_seq * 1111) for line in listed)
+    assert all(line.text == f"Box {line.first_seq * 1111}" for line in listed)
 
 
 def test_a_chinese_conversation_has_chinese_heads_and_speakers() -> None:
@@ -150,9 +150,11 @@ def test_a_chinese_conversation_has_chinese_heads_and_speakers() -> None:
     assert any("签证还没办" in line for line in _lines(summary, "open"))
 
 
-def test_a_summary_is_shorter_than_half_its_source_even_when_all_would_fit() -> None:
-    sources = _filled(to_seq=20)
-    assert word_count(_summary(sources)) <= sum(word_count(source.text) for source in sources) / 2
+def test_a_summary_is_shorter_than_its_source_even_when_all_would_fit() -> None:
+    for messages, share in ((20, 0.85), (80, 0.52)):
+        sources = _filled(to_seq=messages)
+        source_tokens = sum(word_count(source.text) for source in sources)
+        assert word_count(_summary(sources, 4_000)) <= share * source_tokens
 
 
 def test_pasted_control_marks_are_quoted_so_that_nothing_obeys_them() -> None:
@@ -227,3 +229,44 @@ def test_no_summary_holds_what_a_model_would_obey(sources: list[Source], max_tok
 def _says_something(source: Source) -> bool:
     text = "".join(char for char in source.text if char.isprintable() and not char.isspace())
     return bool(text) or bool(source.calls)
+
+
+def test_small_talk_is_not_told() -> None:
+    said = ("pizza?", "yes!!", "Great", "works", "lol", "brb", "黄焖鸡", "哈哈哈", "收到", "ok lunch")
+    chat = [user(seq, said[seq % len(said)], "Mel" if seq % 2 else "Jon") for seq in range(2, 40)]
+    chat[9] = user(11, "the press preview is on 25 September, nothing public before that", "Mel")
+    chat[20] = user(22, "那就定凯宾，小陆你去签合同", "Jon")
+    lines = [line.text for line in parse_summary(_summary(chat)) if isinstance(line, SummaryLine)]
+    assert sorted(lines) == [
+        "Jon：那就定凯宾，小陆你去签合同",
+        "Mel：the press preview is on 25 September, nothing public before that",
+    ]
+
+
+def test_a_go_ahead_stands_with_what_it_approves_though_nobody_asked() -> None:
+    sources = _filled(assistant(10, "Copying into a staging table would take 19 seconds."), user(11, "do it"))
+    expected = "assistant: Copying into a staging table would take 19 seconds. → user: do it"
+    assert expected in _lines(_summary(sources), "decisions")
+
+
+def test_a_greeting_before_the_request_does_not_hide_the_goal() -> None:
+    sources = _filled(user(1, "hey can you get the import job under control, it dies on big files"))
+    assert _lines(_summary(sources), "goal")[0].endswith("it dies on big files")
+
+
+def test_what_must_have_been_is_no_decision() -> None:
+    sources = _filled(user(9, "That must have been 14 boxes of tea."))
+    assert "user: That must have been 14 boxes of tea." in _lines(_summary(sources), "facts")
+
+
+def test_a_call_says_for_whom_it_was_where_only_an_earlier_result_named_them() -> None:
+    order = SourceCall(name="get_order", arguments='{"id": "A-55120"}', call_id="c1")
+    refund = SourceCall(name="issue_refund", arguments='{"order": "A-55120", "amount": 64.9}', call_id="c2")
+    sources = _filled(
+        assistant(10, "", order),
+        result(11, "get_order", '{"order": "A-55120", "customer": "Priya Nair"}', "c1"),
+        assistant(20, "", refund),
+        result(21, "issue_refund", '{"refund": "R-3301", "status": "pending"}', "c2"),
+    )
+    expected = "issue_refund(order=A-55120, amount=64.9) [Priya Nair] → refund=R-3301, status=pending"
+    assert expected in _lines(_summary(sources), "tools")

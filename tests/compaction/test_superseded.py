@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from everthread.compaction import ChildSummary, condense, extract
+from everthread.compaction.condense import summaries_within
+from everthread.context.tokens import count_tokens
+from everthread.core.compactions import Compaction
+from everthread.core.ids import new_id
 from tests.compaction.spans import assistant, user, word_count
 
 
@@ -44,3 +50,60 @@ def test_condensing_marks_what_a_later_summary_replaced() -> None:
     ]
     text = condense(leaves, max_tokens=200, count_tokens=word_count)
     assert "let's meet in the Berlin office (replaced by [#14]) [#3]" in text
+
+
+def test_a_date_that_was_taken_back_is_marked_however_it_is_written() -> None:
+    leaves = [
+        ChildSummary(
+            first_seq=1, last_seq=9, text="## Facts\n- Mira: 网站 9月18号 之前上线 [#3]\n- Mira: lunch on 4 May [#4]"
+        ),
+        ChildSummary(first_seq=10, last_seq=20, text="## Decisions\n- Mira: forget sept 18, we open later [#14]"),
+    ]
+    text = condense(leaves, max_tokens=200, count_tokens=word_count)
+    assert "9月18号 之前上线 (replaced by [#14]) [#3]" in text
+    assert "lunch on 4 May [#4]" in text
+
+
+def test_a_request_shows_an_earlier_summary_with_what_a_later_one_took_back() -> None:
+    told = (
+        _compaction(1, 9, "## Decisions\n- user: we book the Seehof for Saturday [#3]\n- user: we take the bus [#5]"),
+        _compaction(10, 20, "## Decisions\n- user: Osteria Bruna instead of Seehof [#14]"),
+    )
+    earlier, later = summaries_within(told, None)
+    assert "we book the Seehof for Saturday (replaced by [#14]) [#3]" in earlier.text
+    assert "we take the bus [#5]" in earlier.text
+    assert earlier.tokens == count_tokens(earlier.text)
+    assert later.text == told[1].summary
+
+
+def test_a_summary_of_which_nothing_was_taken_back_is_shown_as_it_is_stored() -> None:
+    told = (
+        _compaction(1, 9, "## Decisions\n- user: we book the Seehof for Saturday [#3]"),
+        _compaction(10, 20, "## Facts\n- user: not the Seehof, the weather was bad [#14]"),
+    )
+    assert [one.text for one in summaries_within(told, None)] == [one.summary for one in told]
+
+
+def _compaction(first_seq: int, last_seq: int, summary: str) -> Compaction:
+    return Compaction(
+        id=new_id(),
+        level=1,
+        first_seq=first_seq,
+        last_seq=last_seq,
+        after_seq=first_seq - 1,
+        branch=0,
+        span_hash="",
+        children=(),
+        summary=summary,
+        strategy="extract:chat",
+        model=None,
+        trigger="messages",
+        original_count=9,
+        new_count=1,
+        tokens_before=200,
+        tokens_after=count_tokens(summary),
+        facts_total=0,
+        facts_kept=0,
+        seconds=0.0,
+        created_at=datetime(2024, 5, 3, tzinfo=UTC),
+    )

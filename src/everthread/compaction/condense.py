@@ -8,21 +8,22 @@ mostly been settled since, so open points fade with age.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
 
 from everthread.compaction.fact_ranking import fact_weight, rank_facts, split_kept
 from everthread.compaction.selection import ESTIMATE_SLACK, CandidateLine, select_candidates
 from everthread.compaction.sources import ChildSummary, Source, TokenCounter
+from everthread.compaction.standing import STANDING_SHARE
 from everthread.compaction.summary_format import (
-    FACTS_SHARE,
+    LIST_SHARE,
     Section,
     SummaryLine,
     cut_to_fit,
     format_line,
     format_summary,
     join_within,
+    language_of_summary,
     lines_that_fit,
     mention_list,
     parse_summary,
@@ -31,16 +32,24 @@ from everthread.compaction.superseded import mark_superseded
 from everthread.context.ingredients import QuotedSummary
 from everthread.context.tokens import count_tokens
 from everthread.core.compactions import Compaction
+from everthread.text import cues
 from everthread.text.facts import Fact, find_facts
-from everthread.text.language import language_of_text, readable
-from everthread.text.normal_forms import normalise
+from everthread.text.language import Language, readable
 from everthread.text.sentences import split_sentences
 from everthread.text.terms import terms, tf_idf_weights
 
 # How much of a summary of summaries each section may take at most.
-_CONDENSED_SHARES: dict[Section, float] = {"goal": 0.25, "decisions": 0.5, "facts": 0.7, "open": 0.15, "tools": 0.25}
+_CONDENSED_SHARES: dict[Section, float] = {
+    "goal": 0.25,
+    "standing": STANDING_SHARE,
+    "decisions": 0.5,
+    "facts": 0.7,
+    "open": 0.15,
+    "tools": 0.25,
+}
 _SECTION_WEIGHTS: dict[Section, float] = {
     "goal": 0.8,
+    "standing": 1.2,
     "decisions": 1.0,
     "facts": 0.6,
     "open": 0.8,
@@ -61,21 +70,34 @@ def condense(summaries: Sequence[ChildSummary], *, max_tokens: int, count_tokens
     lines = [(line, at) for at, child in enumerate(children) for line in lines_of(child)]
     if not lines:
         return ""
-    language = language_of_text("\n".join(line.text for line, _ in lines))
+    language = _language(children)
     ranked = rank_facts(facts_of_summaries(children), sources_of_summaries(children))
-    prose_tokens = max_tokens - int(max_tokens * FACTS_SHARE)
+    prose_tokens = max_tokens - int(max_tokens * LIST_SHARE)
+    candidates = _candidates(lines, len(children))
+    goals = sorted((one for one in candidates if one.section == "goal"), key=lambda one: one.first_seq)
     chosen = select_candidates(
-        _candidates(lines, len(children)),
+        candidates,
         room_tokens=int(prose_tokens * ESTIMATE_SLACK),
         shares=_CONDENSED_SHARES,
+        first=[*goals[:1], *(one for one in candidates if one.section == "standing")],
         count_tokens=count_tokens,
     )
     said_later = [(line.last_seq, line.text) for line, _ in lines if line.section in ("decisions", "facts", "goal")]
     best_first = mark_superseded([lines[candidate.index][0] for candidate in chosen], said_later, language)
     prose = format_summary(lines_that_fit(best_first, language, prose_tokens, count_tokens), language)
-    listed = mention_list(split_kept(prose, ranked)[1], language, int(max_tokens * FACTS_SHARE), count_tokens)
+    said: dict[int, str] = {}
+    for line, _ in lines:
+        said[line.first_seq] = f"{said[line.first_seq]}\n{line.text}" if line.first_seq in said else line.text
+    missing = split_kept(prose, ranked)[1]
+    listed = mention_list(missing, said, language, int(max_tokens * LIST_SHARE), count_tokens)
     whole = join_within(prose, listed, max_tokens, count_tokens)
     return whole or cut_to_fit(format_line(lines[0][0]), max_tokens, count_tokens)
+
+
+def _language(children: Sequence[ChildSummary]) -> Language:
+    """That of most of the summaries, weighed by their length."""
+    chinese = sum(len(child.text) for child in children if language_of_summary(child.text) == "zh")
+    return "zh" if 2 * chinese > sum(len(child.text) for child in children) else "en"
 
 
 WHOLE_SHARE = 0.5
@@ -89,9 +111,10 @@ def summaries_within(told: tuple[Compaction, ...], room: int | None) -> tuple[Qu
     """Summaries as a request quotes them. Where they are over the room, the newest stay whole in half of it and all
     before them are shortened into one text: what was decided and told by the user first. Stores clear what is
     remembered here when they erase."""
-    sizes = [one.tokens_after + _FRAME_TOKENS for one in told]
+    quoted = _with_marks(told)
+    sizes = [(one.tokens or 0) + _FRAME_TOKENS for one in quoted]
     if room is None or sum(sizes) <= room:
-        return tuple(map(_whole, told))
+        return tuple(quoted)
     from_newest = list(accumulate(reversed(sizes)))
     whole = sum(used <= WHOLE_SHARE * room for used in from_newest)
     left = room - (from_newest[whole - 1] if whole else 0) - _FRAME_TOKENS
@@ -106,13 +129,27 @@ def summaries_within(told: tuple[Compaction, ...], room: int | None) -> tuple[Qu
         tokens=count_tokens(text),
         earlier_ids=tuple(one.id for one in older[:-1]),
     )
-    return (shortened, *map(_whole, told[len(older) :]))
+    return (shortened, *quoted[len(older) :])
 
 
-def _whole(told: Compaction) -> QuotedSummary:
-    return QuotedSummary(
-        id=told.id, first_seq=told.first_seq, last_seq=told.last_seq, text=told.summary, tokens=told.tokens_after
-    )
+def _with_marks(told: Sequence[Compaction]) -> list[QuotedSummary]:
+    """The summaries, what a later one says no longer holds marked in the earlier ones."""
+    quoted: list[QuotedSummary] = []
+    later: list[tuple[int, str]] = []
+    for one in reversed(told):
+        text, tokens = one.summary, one.tokens_after
+        lines = [line for line in parse_summary(text) if isinstance(line, SummaryLine)]
+        marked = mark_superseded(lines, later, language_of_summary(text)) if later else lines
+        for line, now in zip(lines, marked, strict=True):
+            if now is not line:
+                text = text.replace(format_line(line), format_line(now), 1)
+        if text is not one.summary:
+            tokens = count_tokens(text)
+        quoted.append(
+            QuotedSummary(id=one.id, first_seq=one.first_seq, last_seq=one.last_seq, text=text, tokens=tokens)
+        )
+        later += [(line.last_seq, line.text) for line in lines if cues.revises(line.text)]
+    return quoted[::-1]
 
 
 def lines_of(child: ChildSummary) -> Iterator[SummaryLine]:
@@ -136,20 +173,8 @@ def sources_of_summaries(children: Sequence[ChildSummary]) -> list[Source]:
 
 def facts_of_summaries(children: Sequence[ChildSummary]) -> list[Fact]:
     """The facts that summaries hold, those of their closing lists among them."""
-    return [fact for child in children for line in lines_of(child) for fact in _facts_of_line(line)]
-
-
-def _facts_of_line(line: SummaryLine) -> list[Fact]:
-    if line.section != "mentioned":
-        return find_facts(line.text, seq=line.first_seq)
-    facts: list[Fact] = []
-    for index, said in enumerate(line.text.split("; ")):
-        if normal := normalise(said):
-            # A fact that was listed is one, also where the rule that found it needed the words around it.
-            bare = Fact(kind="quote", text=said, normal=normal, seq=line.first_seq)
-            found = (fact for fact in find_facts(said, seq=line.first_seq) if fact.text == said)
-            facts.append(replace(next(found, bare), start=index))
-    return facts
+    lines = (line for child in children for line in lines_of(child))
+    return [fact for line in lines for fact in find_facts(line.text, seq=line.first_seq)]
 
 
 def _is_users(line: SummaryLine) -> bool:
@@ -171,7 +196,7 @@ def _candidates(lines: Sequence[tuple[SummaryLine, int]], child_count: int) -> l
             weight=_score(line, _top_weight(said, weights) / heaviest, (child + 1) / child_count),
             facts={
                 fact.normal: (_USER_FACT_VALUE if _is_users(line) else _OTHER_FACT_VALUE) * fact_weight(fact)
-                for fact in _facts_of_line(line)
+                for fact in find_facts(line.text, seq=line.first_seq)
             },
             terms=frozenset(said),
         )

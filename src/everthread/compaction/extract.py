@@ -17,11 +17,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from everthread.compaction.fact_ranking import facts_of_sources, rank_facts, split_kept
+from everthread.compaction.fact_ranking import facts_of_sources, rank_facts, split_kept, texts_by_seq
 from everthread.compaction.scored_sentences import (
     SHORT_TERMS,
     FactValues,
     Statement,
+    is_small_talk,
     opening_request,
     quick_score,
     saliences,
@@ -40,8 +41,9 @@ from everthread.compaction.sources import (
     language_of,
     prepare_sources,
 )
+from everthread.compaction.standing import STANDING_SHARE
 from everthread.compaction.summary_format import (
-    FACTS_SHARE,
+    LIST_SHARE,
     Section,
     SummaryLine,
     cut_to_fit,
@@ -62,6 +64,9 @@ from everthread.text.terms import terms
 
 # A summary longer than this part of its source saves too little to be read instead of it.
 _SOURCE_SHARE = 0.5
+# Of a few short turns the names and numbers of the lines take as much as their words, and little is to be saved.
+_SHARE_OF_SHORT = 0.85
+_SHORT_TOKENS = 500
 # Below this no line says anything.
 _LEAST_TOKENS = 40
 # A text of so many characters for each token allowed is longer than twice the limit in any language.
@@ -74,11 +79,13 @@ _MESSAGE_SHARE = 0.2
 _FEW_MESSAGES = 8
 
 _ENDINGS = tuple('.!?…:;,。！？：；，)）"”」』')
+# Of what tools answer, most facts are nothing that anyone asks for again; what was done is told by its line.
+_LIST_SHARES: dict[ConversationKind, float] = {"chat": LIST_SHARE, "tool-heavy": 0.1, "coding": 0.15}
 # How much of the sentences each section may take at most.
 _SHARES_BY_KIND: dict[ConversationKind, dict[Section, float]] = {
-    "chat": {"goal": 0.2, "decisions": 0.4, "facts": 0.8, "open": 0.15, "tools": 0.15},
-    "tool-heavy": {"goal": 0.2, "decisions": 0.3, "facts": 0.5, "open": 0.15, "tools": 0.5},
-    "coding": {"goal": 0.2, "decisions": 0.35, "facts": 0.6, "open": 0.2, "tools": 0.35},
+    "chat": {"goal": 0.2, "standing": STANDING_SHARE, "decisions": 0.5, "facts": 0.8, "open": 0.2, "tools": 0.15},
+    "tool-heavy": {"goal": 0.2, "standing": STANDING_SHARE, "decisions": 0.4, "facts": 0.6, "open": 0.2, "tools": 0.5},
+    "coding": {"goal": 0.2, "standing": STANDING_SHARE, "decisions": 0.4, "facts": 0.6, "open": 0.2, "tools": 0.35},
 }
 
 
@@ -92,6 +99,8 @@ class _Draft:
     days: dict[int, str]
     said_later: list[tuple[int, str]]
     """What users said, by its seq: a decision may have been replaced in it."""
+    said: dict[int, str]
+    """The text of each message, for the words around a fact."""
     language: Language
     shares: dict[Section, float]
     message_share: float
@@ -107,11 +116,12 @@ def extract(
 ) -> str:
     """The extractive summary of a span. `kind` and `facts` are worked out when not given."""
     read = prepare_sources(sources)
-    draft = _draft(read, facts_of_sources(read) if facts is None else facts, kind or conversation_kind(read))
-    room_tokens = min(max_tokens, max(_LEAST_TOKENS, _half_of_source(read, max_tokens, count_tokens)))
-    list_tokens = int(room_tokens * FACTS_SHARE)
+    kind = kind or conversation_kind(read)
+    draft = _draft(read, facts_of_sources(read) if facts is None else facts, kind)
+    room_tokens = min(max_tokens, max(_LEAST_TOKENS, _share_of_source(read, max_tokens, count_tokens)))
+    list_tokens = int(room_tokens * _LIST_SHARES[kind])
     prose, listed = _write(draft, room_tokens - list_tokens, list_tokens, count_tokens)
-    spare_tokens = list_tokens - count_tokens(listed) - 1
+    spare_tokens = room_tokens - count_tokens(prose) - count_tokens(listed) - 1
     if spare_tokens > _WORTH_A_LINE:
         prose, listed = _write(draft, room_tokens - list_tokens + spare_tokens, list_tokens, count_tokens)
     whole = join_within(prose, listed, max_tokens, count_tokens)
@@ -131,6 +141,7 @@ def _draft(read: Sequence[Source], facts: Sequence[Fact], kind: ConversationKind
             if is_user(source) and cues.revises(source.text)
             for piece in split_sentences(source.text)
         ],
+        said=texts_by_seq(read),
         days={source.seq: source.said_at.date().isoformat() for source in read if source.said_at},
         language=language,
         shares=_SHARES_BY_KIND[kind],
@@ -151,7 +162,8 @@ def _write(draft: _Draft, prose_tokens: int, list_tokens: int, count_tokens: Tok
     told = mark_superseded(list(_lines(chosen, draft.days)), draft.said_later, draft.language)
     lines = lines_that_fit(told, draft.language, prose_tokens, count_tokens)
     prose = format_summary(lines, draft.language)
-    return prose, mention_list(split_kept(prose, draft.ranked)[1], draft.language, list_tokens, count_tokens)
+    missing = split_kept(prose, draft.ranked)[1]
+    return prose, mention_list(missing, draft.said, draft.language, list_tokens, count_tokens)
 
 
 def extract_openings(sources: Sequence[Source], *, max_tokens: int, count_tokens: TokenCounter) -> str:
@@ -178,11 +190,12 @@ def extract_openings(sources: Sequence[Source], *, max_tokens: int, count_tokens
     return cut_to_fit(f"{cut_to_fit(lines[0].text, room_tokens, count_tokens)}{mark}", max_tokens, count_tokens)
 
 
-def _half_of_source(sources: Sequence[Source], max_tokens: int, count_tokens: TokenCounter) -> int:
+def _share_of_source(sources: Sequence[Source], max_tokens: int, count_tokens: TokenCounter) -> int:
     said = [text for source in sources for text in (source.text, *(call.arguments for call in source.calls))]
     if sum(map(len, said)) > _SURELY_LONG_CHARS * max_tokens:
         return max_tokens
-    return int(_SOURCE_SHARE * sum(map(count_tokens, said)))
+    tokens = sum(map(count_tokens, said))
+    return int(max(_SOURCE_SHARE * tokens, min(_SHARE_OF_SHORT * tokens, _SHORT_TOKENS)))
 
 
 def _lines(chosen: Sequence[CandidateLine], days: dict[int, str]) -> Iterator[SummaryLine]:
@@ -238,7 +251,7 @@ _DEFINED = re.compile(
 def make_candidates(
     sources: Sequence[Source], facts: Sequence[Fact], language: Language
 ) -> tuple[list[CandidateLine], list[CandidateLine]]:
-    """All that could be said, and of it what comes first: what was asked for, and what is still unanswered."""
+    """All that could be said, and of it what comes first: the request, what holds for good, what is unanswered."""
     said = list(statements_of(sources))
     values = FactValues(sources, facts)
     first = opening_request(said)
@@ -251,8 +264,9 @@ def make_candidates(
         _call_candidate(outcome, (outcome.last_seq / sources[-1].seq), values) for outcome in call_outcomes(sources)
     ]
     asked = [candidate for candidate in made if candidate.section == "goal"]
+    standing = [candidate for candidate in made if candidate.section == "standing"]
     unanswered = [candidate for candidate in made if candidate.section == "open"]
-    return made, asked[:1] + unanswered[-1:]
+    return made, asked[:1] + standing + unanswered[-1:]
 
 
 def speaker_label(source: Source, language: Language) -> str:
@@ -286,6 +300,8 @@ def _statement_candidates(
         asked = f"{speaker_label(one.question.source, language)}{_clip(one.question.piece.text, language)}"
         first_seq, speaker, text = one.question.source.seq, "", f"{asked} → {speaker}{text}"
     facts = values.facts_in(text, first_seq, one.source.seq)
+    if not opens and is_small_talk(one, facts):
+        return
     section = "goal" if opens else section_of(one, holds_facts=bool(facts))
     yield CandidateLine(
         section=section,
@@ -294,7 +310,7 @@ def _statement_candidates(
         first_seq=first_seq,
         last_seq=one.source.seq,
         index=one.index,
-        weight=score(one, section, salience),
+        weight=max(score(one, section, salience), 1.0 if opens else 0.0),
         facts=facts,
         terms=frozenset(one.terms),
         under=_heading(one.piece.under) if len(one.terms) <= SHORT_TERMS else "",

@@ -20,6 +20,7 @@ from everthread.text.terms import terms
 SOURCE_TAG = re.compile(r"\[#\d+(?:(?:–|, )#\d+)*(?:, \d{4}-\d\d-\d\d)?\]")
 
 _PLAIN_WORD = re.compile(r"[a-z][a-z'’]*")
+_VAGUE_COUNT = re.compile("[一二两][个位次种条件份下天]")
 _BARE = re.compile(r"-?[\d.,]+")
 _BARE_NUMBER_WEIGHT = 0.5
 # How much a fact of a kind is worth to who goes on with the work: what can be acted on before wording.
@@ -37,6 +38,15 @@ def facts_of_sources(sources: Sequence[Source]) -> list[Fact]:
         for call in source.calls:
             found += find_facts(both_ends(readable(call.arguments)), seq=source.seq)
     return found
+
+
+def texts_by_seq(sources: Iterable[Source]) -> dict[int, str]:
+    """What was said at each seq, the arguments of calls with it."""
+    said: dict[int, str] = {}
+    for source in sources:
+        parts = (said.get(source.seq, ""), source.text, *(call.arguments for call in source.calls))
+        said[source.seq] = "\n".join(filter(None, parts))
+    return said
 
 
 def rank_facts(facts: Iterable[Fact], sources: Sequence[Source]) -> list[Fact]:
@@ -58,10 +68,13 @@ def rank_facts(facts: Iterable[Fact], sources: Sequence[Source]) -> list[Fact]:
 
 
 def is_askable(fact: Fact) -> bool:
-    """Whether somebody would ask for it: a quoted "is" or a lone lower-case word in quotes is wording, and no fact."""
+    """Whether somebody would ask for it. A lone lower-case word, in quotes or in a Chinese line, and "one of them" are
+    wording, and no facts."""
+    if fact.kind == "number":
+        return not _VAGUE_COUNT.fullmatch(fact.text)
     if fact.kind not in ("quote", "code", "name", "title"):
         return True
-    if fact.kind == "quote" and _PLAIN_WORD.fullmatch(fact.text):
+    if fact.kind in ("quote", "code") and _PLAIN_WORD.fullmatch(fact.text):
         return False
     return bool(terms(fact.text)) or not fact.text.isascii()
 

@@ -3,7 +3,7 @@
 A summary passes when it says something, in fewer tokens than its source, in its own words or by tagged
 lines, and holds nothing that a model would obey. A model's must also be more than a refusal or a few words.
 What a model says that its sources do not is struck (`claims.py`), and a summary of which most would go is refused.
-What it dropped of the facts is then listed at its end, within 30 % of the limit. A refused summary changes
+What a model dropped of the facts is then listed at its end, within 30 % of the limit. A refused summary changes
 nothing: the caller records why and goes on.
 """
 
@@ -11,17 +11,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from everthread.compaction.claims import StruckSentence, check_claims
-from everthread.compaction.fact_ranking import SOURCE_TAG, rank_facts, split_kept
+from everthread.compaction.fact_ranking import SOURCE_TAG, rank_facts, split_kept, texts_by_seq
 from everthread.compaction.sources import Source, TokenCounter, speaker
-from everthread.compaction.summary_format import FACTS_SHARE, cut_at_sentence, join_within, mention_list, strip_mentions
+from everthread.compaction.standing import with_standing
+from everthread.compaction.summary_format import (
+    FACTS_SHARE,
+    cut_at_sentence,
+    join_within,
+    language_of_summary,
+    mention_list,
+    strip_mentions,
+)
 from everthread.text.control_syntax import has_role_marks, has_tool_syntax, is_dialogue
 from everthread.text.facts import Fact
-from everthread.text.language import language_of_text, readable
+from everthread.text.language import readable
 
 RejectionReason = Literal[
     "empty", "not-smaller", "too-long", "echo", "tool-syntax", "role-marks", "dialogue", "too-short", "untrue"
@@ -87,7 +95,7 @@ def check_summary(
     max_tokens: int,
     by_model: bool = False,
 ) -> Accepted | Rejected:
-    """Judge a summary of these sources, which hold these facts, and complete it with those it dropped."""
+    """Judge a summary of these sources, which hold these facts, and complete a model's with those it dropped."""
     prose = strip_mentions(readable(summary_text).strip())
     tokens = count_tokens(prose)
     refused = _rejection(prose, sources, tokens, source_tokens, max_tokens)
@@ -103,7 +111,12 @@ def check_summary(
             return Rejected(reason="untrue", detail=f"of {checked.sentences} sentences {len(struck)}; {struck[0]}")
     most_tokens = min(max_tokens, source_tokens - 1)
     ranked = rank_facts(facts, sources)
-    text = _with_missing_facts(prose, ranked, most_tokens, int(FACTS_SHARE * max_tokens), count_tokens)
+    if by_model:
+        prose = with_standing(prose, sources, most_tokens, count_tokens)
+        list_tokens = int(FACTS_SHARE * max_tokens)
+        text = _with_missing_facts(prose, ranked, texts_by_seq(sources), most_tokens, list_tokens, count_tokens)
+    else:
+        text = cut_at_sentence(readable(summary_text).strip(), most_tokens, count_tokens)
     if not text:
         return Rejected(reason="not-smaller", detail=f"nothing of it fits in {most_tokens} tokens")
     return Accepted(
@@ -146,15 +159,21 @@ def _model_rejection(prose: str, tokens: int, wanted_tokens: int) -> Rejected | 
 
 
 def _with_missing_facts(
-    prose: str, ranked: Sequence[Fact], most_tokens: int, list_tokens: int, count_tokens: TokenCounter
+    prose: str,
+    ranked: Sequence[Fact],
+    said: Mapping[int, str],
+    most_tokens: int,
+    list_tokens: int,
+    count_tokens: TokenCounter,
 ) -> str:
     """The prose with the list of what it dropped; the prose is cut to make room for the list, not the other way."""
-    language = language_of_text(prose)
-    wanted = mention_list(split_kept(prose, ranked)[1], language, min(list_tokens, most_tokens // 2), count_tokens)
+    language = language_of_summary(prose)
+    missing = split_kept(prose, ranked)[1]
+    wanted = mention_list(missing, said, language, min(list_tokens, most_tokens // 2), count_tokens)
     text = cut_at_sentence(prose, most_tokens - (count_tokens(wanted) + 1 if wanted else 0), count_tokens)
     # The cut may have dropped better facts than were listed.
     room_tokens = min(list_tokens, most_tokens - count_tokens(text) - 1)
-    listed = mention_list(split_kept(text, ranked)[1], language, room_tokens, count_tokens)
+    listed = mention_list(split_kept(text, ranked)[1], said, language, room_tokens, count_tokens)
     return join_within(text, listed, most_tokens, count_tokens)
 
 

@@ -9,13 +9,15 @@ are valued apart, because a fact is worth keeping once.
 from __future__ import annotations
 
 import heapq
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from everthread.compaction.fact_ranking import fact_weight
+from everthread.compaction.fact_ranking import fact_weight, is_askable
 from everthread.compaction.sources import Source, is_user
+from everthread.compaction.standing import is_standing
 from everthread.compaction.summary_format import Section
 from everthread.text import cues
 from everthread.text.facts import Fact
@@ -26,6 +28,11 @@ from everthread.text.terms import terms, tf_idf_weights
 SHORT_TERMS = 6
 # Below this share of the messages users only set the task.
 _RARE_SHARE = 0.2
+# Of fewer content words nothing is told that is worth a line.
+_LEAST_TERMS = 2
+_LAUGHS = re.compile(
+    r"(?i:\b(?:lol|lmao|rofl|(?:ha){2,}h?|(?:he){2,}|xd)\b)|哈{2,}|嘿{2,}|[\U0001f600-\U0001f64f\U0001f923\U0001f929]"
+)
 # Someone who asks does so at the end of what they say.
 _LAST_PIECES = 2
 # Among so many of the first pieces of the users the goal of a span is looked for.
@@ -59,7 +66,13 @@ def statements_of(sources: Sequence[Source]) -> Iterator[Statement]:
     speaking = [is_user(source) for source in sources if source.text.strip() and not source.is_tool_result]
     among_people, works_alone = all(speaking), sum(speaking) < _RARE_SHARE * len(speaking)
     before: list[Statement] = []
+    passed_by: tuple[str, str | None] | None = None
+    earlier: list[Statement] = []
     for at, source in enumerate(sources):
+        speaker = (source.role, source.name)
+        if passed_by is not None and said_something(source):
+            before = earlier if passed_by == speaker else before
+            passed_by = None
         pieces = [] if source.is_tool_result else _join_reply(split_sentences(source.text))
         said: list[Statement] = []
         for index, piece in enumerate(pieces):
@@ -72,15 +85,52 @@ def statements_of(sources: Sequence[Source]) -> Iterator[Statement]:
                     index=index,
                     progress=(at + 1) / len(sources),
                     terms=words,
-                    question=_question(before, source) if alone and _is_short(words, piece.text) else None,
+                    question=_question(before, source, words) if alone and _is_short(words, piece.text) else None,
                     answered=answered[at],
                     among_people=among_people,
                     works_alone=works_alone,
                 )
             )
         yield from said
-        # Tool calls and their results between a question and its answer change nothing.
-        before = said[-_LAST_PIECES:] or before
+        if not said:
+            continue  # Tool calls and their results between a question and its answer change nothing.
+        if sum(len(one.terms) for one in said) <= 1 and not cues.asks(source.text.strip()):
+            passed_by, earlier = speaker, before  # "sec" and "ok wait" of who will answer neither
+        before = said[-_LAST_PIECES:]
+
+
+def said_something(source: Source) -> bool:
+    """Whether a message has words that somebody said."""
+    return bool(source.text.strip()) and not source.is_tool_result
+
+
+def is_small_talk(one: Statement, facts: dict[str, float]) -> bool:
+    """Whether nobody would miss it: no fact, nothing decided, wanted or left to do, and hardly a word of content."""
+    text = one.piece.text
+    if facts or one.piece.kind != "prose":
+        return False
+    if _LAUGHS.search(text) and len(one.terms) <= SHORT_TERMS and not cues.is_standing(text):
+        return True
+    if one.question is not None:
+        return not one.terms and (len(one.question.terms) < _LEAST_TERMS or not _answers(one))
+    if cues.decides(text) or cues.is_standing(text) or cues.is_pending(text) or cues.revises(text):
+        return len(one.terms) < 1
+    if not one.answered and cues.asks(text):
+        return not one.terms
+    return len(one.terms) < _least_terms(text)
+
+
+def _answers(one: Statement) -> bool:
+    """A yes or a no to a proposal says something, thanks and laughter do not."""
+    text = one.piece.text
+    return cues.gives_leave(text) or (
+        cues.affirms(text) and one.question is not None and cues.proposes(one.question.piece.text)
+    )
+
+
+def _least_terms(text: str) -> int:
+    """Chinese is counted in pairs of characters, which overlap."""
+    return _LEAST_TERMS + 1 if text.isascii() else 2 * _LEAST_TERMS
 
 
 def _join_reply(pieces: list[TextPiece]) -> list[TextPiece]:
@@ -98,14 +148,20 @@ def opening_request(said: Sequence[Statement]) -> Statement | None:
     able = list(islice((one for one in said if _may_be_request(one)), _OPENING_PIECES))
     if able and said[0].source.seq == 1:
         return able[0]
-    return next((one for one in able if cues.aims(one.piece.text) or cues.asks(one.piece.text)), None)
+    if said and said[0].among_people:
+        return None  # people who talk among themselves have decisions, not one task
+    return next((one for one in able if cues.aims(one.piece.text) and len(one.terms) >= SHORT_TERMS), None)
 
 
-def _question(before: Sequence[Statement], source: Source) -> Statement | None:
+def _question(before: Sequence[Statement], source: Source, words: Sequence[str]) -> Statement | None:
+    """What a reply answers; a word with a question mark explains no reply that says something itself."""
     if not before or (before[0].source.role, before[0].source.name) == (source.role, source.name):
         return None
     asking = (one for one in reversed(before) if cues.proposes(one.piece.text) or cues.asks(one.piece.text))
-    return next(asking, None)
+    asked = next(asking, before[-1] if cues.gives_leave(source.text) else None)
+    if asked is None or not asked.terms:
+        return None
+    return asked if len(asked.terms) >= _LEAST_TERMS or len(words) <= _LEAST_TERMS else None
 
 
 def _is_short(words: Sequence[str], text: str) -> bool:
@@ -113,10 +169,10 @@ def _is_short(words: Sequence[str], text: str) -> bool:
 
 
 def _may_be_request(one: Statement) -> bool:
-    text = one.piece.text
+    text = cues.without_opening(one.piece.text)
     if not is_user(one.source) or one.piece.kind != "prose" or cues.is_polite(text) or cues.affirms(text):
         return False
-    return len(one.terms) >= 3
+    return len(one.terms) >= 3 and not is_standing(text)
 
 
 def _answered(sources: Sequence[Source]) -> list[bool]:
@@ -134,6 +190,8 @@ def _answered(sources: Sequence[Source]) -> list[bool]:
 # A system message is sent with every request anyway.
 _SYSTEM_WEIGHT = 0.2
 _USER_WEIGHT, _OTHER_WEIGHT, _LONE_WORKER_WEIGHT = 1.0, 0.45, 0.8
+# What the words of an aside matter, beside those of what is taken up again.
+_APART = 0.5
 # What keeping a fact is worth, by who said it; a tool's output is full of them.
 _FACT_VALUES = {"user": 0.5, "other": 0.2, "tool": 0.1}
 # So many of its weightiest terms speak for a piece; a longer one is not better for more.
@@ -141,6 +199,7 @@ _TOP_TERMS = 6
 _FORM_FACTORS = {"prose": 1.0, "item": 0.8, "heading": 0.3, "code": 0.6}
 # Politeness, filling, an introduction to what follows; cheering, and questions among people.
 _IDLE, _WARM = 0.25, 0.4
+_REPORTED = 0.7
 
 
 class FactValues:
@@ -153,7 +212,7 @@ class FactValues:
         }
         self._at_seq: defaultdict[int, list[Fact]] = defaultdict(list)
         self._values: dict[str, float] = {}
-        for fact in facts:
+        for fact in filter(is_askable, facts):
             self._at_seq[fact.seq].append(fact)
             value = fact_weight(fact) * _FACT_VALUES[sides.get(fact.seq, "other")]
             self._values[fact.normal] = max(value, self._values.get(fact.normal, 0.0))
@@ -172,7 +231,23 @@ def saliences(said: Sequence[Statement]) -> list[float]:
     weights = tf_idf_weights(by_message.values())
     raw = [sum(heapq.nlargest(_TOP_TERMS, [weights[term] for term in set(one.terms)])) for one in said]
     top = sorted(raw)[int(len(raw) * 0.9)] if raw else 0.0
-    return [min(1.5, value / top) if top > 0 else 0.0 for value in raw]
+    connected = _connections(said)
+    return [
+        min(1.5, value / top) * (_APART + (1.0 - _APART) * near) if top > 0 else 0.0
+        for value, near in zip(raw, connected, strict=True)
+    ]
+
+
+def _connections(said: Sequence[Statement]) -> list[float]:
+    """How many of the words of each piece others say too, in another message: what nobody takes up is an aside."""
+    messages: defaultdict[str, set[int]] = defaultdict(set)
+    for one in said:
+        for term in one.terms:
+            messages[term].add(one.source.seq)
+    return [
+        min(1.0, 2.0 * sum(len(messages[term]) > 1 for term in set(one.terms)) / max(1, len(set(one.terms))))
+        for one in said
+    ]
 
 
 def quick_score(one: Statement, salience: float, facts: dict[str, float]) -> float:
@@ -183,30 +258,36 @@ def quick_score(one: Statement, salience: float, facts: dict[str, float]) -> flo
 def section_of(one: Statement, *, holds_facts: bool) -> Section:
     """Where a piece belongs. Users set goals and decide; an answer gives facts."""
     text = one.piece.text
+    if is_user(one.source) and one.piece.kind != "code" and is_standing(text):
+        return "standing"
     if not is_user(one.source):
         return "decisions" if one.works_alone and one.piece.kind == "prose" and cues.decides(text) else "facts"
     if one.piece.kind == "code":
         return "facts"
     if one.question is not None:
-        return "decisions" if cues.affirms(text) or cues.decides(text) else "facts"
+        agreed = cues.affirms(text) or cues.decides(text) or cues.gives_leave(text)
+        return "decisions" if agreed else "facts"
     if cues.asks(text):
         if holds_facts or one.among_people or cues.is_polite(text):
             return "facts"
-        return "goal" if one.answered else "open"
-    return _section_of_statement(text)
+        if not one.answered:
+            return "open"
+        return "goal" if len(one.terms) >= SHORT_TERMS else "facts"
+    return _section_of_statement(text, among_people=one.among_people)
 
 
-def _section_of_statement(text: str) -> Section:
-    if cues.decides(text):
+def _section_of_statement(text: str, *, among_people: bool) -> Section:
+    if cues.decides(text) or cues.revises(text):
         return "decisions"
     if cues.is_pending(text):
         return "open"
-    return "goal" if cues.aims(text) else "facts"
+    wants = not among_people and cues.aims(text) and len(terms(text)) >= _LEAST_TERMS + 1 and "?" not in text
+    return "goal" if wants and not cues.is_polite(text) else "facts"
 
 
 def score(one: Statement, section: Section, salience: float) -> float:
     """The worth of a piece without its facts."""
-    act = _by_act(one, section) if is_user(one.source) or one.works_alone else 0.0
+    act = _by_act(one, section) if is_user(one.source) or one.works_alone else _by_report(one)
     return _by_speaker(one) * (_by_position(one, salience) + act) * _by_form(one)
 
 
@@ -223,20 +304,29 @@ def _by_position(one: Statement, salience: float) -> float:
     return 0.2 + 0.6 * salience + (0.15 if one.index == 0 else 0.0) + 0.2 * one.progress
 
 
+def _by_report(one: Statement) -> float:
+    """An assistant's report of what it did says in a line what its tools say in many."""
+    return _REPORTED if one.index == 0 and cues.reports_done(one.piece.text) else 0.0
+
+
 def _by_act(one: Statement, section: Section) -> float:
     text = one.piece.text
-    own = {"decisions": 0.5, "open": 0.2 + 0.2 * one.progress, "goal": 0.1}.get(section, 0.0)
-    standing = 0.3 if cues.is_lasting(text) else 0.0
-    return (
-        own + standing + (0.3 if cues.reports_event(text) else 0.0) + (0.2 if cues.is_relative_in_time(text) else 0.0)
+    own = {"decisions": 0.8, "standing": 0.8, "open": 0.2 + 0.2 * one.progress, "goal": 0.1}.get(section, 0.0)
+    signs = (
+        (cues.is_lasting, 0.3),
+        (cues.revises, 0.4),
+        (cues.reports_event, 0.3),
+        (cues.is_relative_in_time, 0.2),
     )
+    return own + sum(worth for sign, worth in signs if sign(text))
 
 
 def _is_idle(one: Statement) -> bool:
     text = one.piece.text
+    polite = cues.is_polite(text) and not cues.decides(text)
     if one.question is not None:
-        return cues.is_polite(text) and not cues.affirms(text)
-    return len(one.terms) < 2 or cues.is_polite(text) or text.endswith((":", "："))
+        return polite and not cues.affirms(text)
+    return len(one.terms) < 2 or polite or text.endswith((":", "："))
 
 
 def _by_form(one: Statement) -> float:

@@ -28,6 +28,10 @@ _REDUNDANCY = 0.8
 _SAID_ALREADY = 0.8
 # "- user: … [#123]" around a line's own words.
 _LINE_OVERHEAD_TOKENS = 7
+# A room of a few lines is not divided among the sections.
+UNDIVIDED_TOKENS = 150
+LEAST_FOR_MESSAGE = 100
+"""One thought of one message fits whatever its share."""
 # Worth less than this with all its facts, a line is only filling.
 _LEAST_WORTH = 0.2
 
@@ -150,8 +154,12 @@ class _Room:
 
     def __init__(self, tokens: int, shares: Mapping[Section, float], message_share: float) -> None:
         self.tokens = tokens
-        self.by_section = {section: int(share * tokens) for section, share in shares.items()}
-        self.by_message: defaultdict[int, int] = defaultdict(lambda: int(message_share * tokens))
+        self.by_section = (
+            {section: int(share * tokens) for section, share in shares.items()} if tokens > UNDIVIDED_TOKENS else {}
+        )
+        self.by_message: defaultdict[int, int] = defaultdict(
+            lambda: max(int(message_share * tokens), min(tokens, LEAST_FOR_MESSAGE))
+        )
 
     def fits(self, candidate: CandidateLine, cost: int) -> bool:
         by_section = self.by_section.get(candidate.section, self.tokens)

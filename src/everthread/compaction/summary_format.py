@@ -10,21 +10,22 @@ fit a number of tokens by the caller's own counter, whatever that counter does.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from everthread.compaction.sources import TokenCounter
 from everthread.text.control_syntax import neutralise
 from everthread.text.facts import Fact
-from everthread.text.language import Language, readable
+from everthread.text.language import Language, language_of_text, readable
 from everthread.text.sentences import split_sentences
 
-Section = Literal["goal", "decisions", "facts", "open", "tools", "mentioned"]
+Section = Literal["goal", "standing", "decisions", "facts", "open", "tools", "mentioned"]
 
 SECTION_TITLES: dict[Language, dict[Section, str]] = {
     "en": {
         "goal": "Goal",
+        "standing": "Keep in mind",
         "decisions": "Decisions",
         "facts": "Facts",
         "open": "Open points",
@@ -33,6 +34,7 @@ SECTION_TITLES: dict[Language, dict[Section, str]] = {
     },
     "zh": {
         "goal": "目标",
+        "standing": "一直要记住",
         "decisions": "决定",
         "facts": "事实",
         "open": "未决事项",
@@ -40,10 +42,11 @@ SECTION_TITLES: dict[Language, dict[Section, str]] = {
         "mentioned": "另外提到",
     },
 }
-SECTION_ORDER: tuple[Section, ...] = ("goal", "decisions", "facts", "open", "tools", "mentioned")
+SECTION_ORDER: tuple[Section, ...] = ("goal", "standing", "decisions", "facts", "open", "tools", "mentioned")
 
-# The part of a summary that the closing list of bare facts may take; the rest is sentences.
+# The part that the closing list of facts may take of a summary that a model wrote, and of one made of lines.
 FACTS_SHARE = 0.3
+LIST_SHARE = 0.2
 
 _SECTION_OF_HEAD = {head: section for heads in SECTION_TITLES.values() for section, head in heads.items()}
 _HEAD_MARKS = re.compile(r"#{1,6}")
@@ -113,6 +116,13 @@ def _head_of(line: str) -> str:
     return said[:-1].rstrip() if said[1:].endswith((":", "：")) else said
 
 
+def language_of_summary(text: str) -> Language:
+    """The language of its heads; of its words where it has none."""
+    heads = {_head_of(line.strip()) for line in text.splitlines()}
+    written = [language for language, titles in SECTION_TITLES.items() if heads & set(titles.values())]
+    return written[0] if len(written) == 1 else language_of_text(text)
+
+
 def strip_mentions(text: str) -> str:
     """The summary without its closing list of facts, which is made anew whenever the rest changes."""
     heads = "|".join(re.escape(heads["mentioned"]) for heads in SECTION_TITLES.values())
@@ -124,15 +134,40 @@ def to_one_line(text: str) -> str:
     return neutralise(_BLANKS.sub(" ", readable(text)).strip())
 
 
-def mention_lines(facts: Iterable[Fact]) -> list[SummaryLine]:
-    """The bare facts, those of one message on one line, in the order in which they were said."""
+def mention_lines(facts: Iterable[Fact], said: Mapping[int, str]) -> list[SummaryLine]:
+    """The facts with the words around them, those of one message on one line: a bare date tells nothing."""
     by_seq: dict[int, list[str]] = {}
     for fact in sorted(facts, key=lambda fact: (fact.seq, fact.start)):
-        by_seq.setdefault(fact.seq, []).append(to_one_line(fact.text))
+        told = by_seq.setdefault(fact.seq, [])
+        if not any(fact.text in one for one in told):
+            told.append(_phrase_around(fact.text, said.get(fact.seq, "")))
     return [
-        SummaryLine(section="mentioned", text="; ".join(said), first_seq=seq, last_seq=seq)
-        for seq, said in by_seq.items()
+        SummaryLine(section="mentioned", text="; ".join(told), first_seq=seq, last_seq=seq)
+        for seq, told in by_seq.items()
     ]
+
+
+_PHRASE_END = re.compile(r"[\n,，;；。！!？?|{}\[\]、→]|[.:：](?=\s)")
+_PHRASE_CHARS: dict[Language, int] = {"en": 24, "zh": 10}
+"""Of a phrase so much is told to either side of its fact."""
+
+
+def _phrase_around(fact: str, text: str) -> str:
+    """The phrase that a fact stands in, as far as it is near."""
+    at = text.find(fact)
+    if at < 0:
+        return to_one_line(fact)
+    end = at + len(fact)
+    most = _PHRASE_CHARS[language_of_text(text[max(0, at - 40) : end + 40])]
+    before, after = text[max(0, at - 2 * most) : at], text[end : end + 2 * most]
+    opens = max((found.end() for found in _PHRASE_END.finditer(before)), default=0)
+    ended = _PHRASE_END.search(after)
+    before, after = before[opens:], after[: ended.start()] if ended else after
+    if len(before) > most:
+        before = before[-most:].partition(" ")[2] or before[-most // 2 :]
+    if len(after) > most:
+        after = after[:most].rpartition(" ")[0] or after[: most // 2]
+    return to_one_line(f"{before}{fact}{after}".replace('":', ": ").replace('"', "").strip(" -*_`'.。:："))
 
 
 def longest_that_fits(size: int, fits: Callable[[int], bool]) -> int:
@@ -185,9 +220,16 @@ def lines_that_fit(
     return list(best_first[:fitting])
 
 
-def mention_list(ranked: Sequence[Fact], language: Language, max_tokens: int, count_tokens: TokenCounter) -> str:
-    """A list of as many of the facts, best first, as fits; empty when none does."""
-    fitting = longest_that_fits(
-        len(ranked), lambda size: count_tokens(format_summary(mention_lines(ranked[:size]), language)) <= max_tokens
-    )
-    return format_summary(mention_lines(ranked[:fitting]), language)
+def mention_list(
+    ranked: Sequence[Fact],
+    said: Mapping[int, str],
+    language: Language,
+    max_tokens: int,
+    count_tokens: TokenCounter,
+) -> str:
+    """A list of as many of the facts, best first, as fits, by what was `said` at each seq; empty when none does."""
+
+    def listed(size: int) -> str:
+        return format_summary(mention_lines(ranked[:size], said), language)
+
+    return listed(longest_that_fits(len(ranked), lambda size: count_tokens(listed(size)) <= max_tokens))

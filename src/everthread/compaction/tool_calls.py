@@ -46,6 +46,8 @@ class CallOutcome:
     first_seq: int
     last_seq: int
     repeats: int = 1
+    owner: str = ""
+    """For whom it was, where only an earlier call said whose the id in it is."""
 
     @property
     def failed(self) -> bool:
@@ -82,7 +84,64 @@ def call_outcomes(sources: Sequence[Source]) -> list[CallOutcome]:
     left = [
         CallOutcome(call=call, result=None, first_seq=s, last_seq=s) for queue in waiting.values() for call, s in queue
     ]
-    return _without_repeats(sorted([*found, *left], key=lambda outcome: (outcome.last_seq, outcome.first_seq)))
+    in_order = sorted([*found, *left], key=lambda outcome: (outcome.last_seq, outcome.first_seq))
+    return _without_repeats(_with_owners(in_order))
+
+
+_OWNER_KEY = re.compile(
+    r"(?i)(?:^|_)(?:customer|client|user|patient|guest|passenger|employee|tenant|student|member|buyer|owner|contact|name"
+    r"|full_?name)$|客户|用户|姓名|买家|客人"
+)
+_OWNER = re.compile(r"[^\n=,/]{2,40}")
+_ID = re.compile(r"[\w#-]{4,40}")
+
+
+def _with_owners(outcomes: Sequence[CallOutcome]) -> list[CallOutcome]:
+    """Each outcome with the name that an earlier one gave to an id it speaks of."""
+    owners: dict[str, str] = {}
+    told: list[CallOutcome] = []
+    for outcome in outcomes:
+        texts = [outcome.call.arguments if outcome.call else "", outcome.result.text if outcome.result else ""]
+        names, ids = set[str](), set[str]()
+        for record in (record for text in texts for record in _records(text)):
+            named = {value for key, value in record if _OWNER_KEY.search(key) and _is_owner(value)}
+            marked = {value for _, value in record if _is_id(value)} - named
+            names |= named
+            ids |= marked
+            if len(named) == 1:
+                owners.update(dict.fromkeys(marked, *named))
+        owned = {owners[one] for one in ids if one in owners}
+        whose = owned.pop() if len(owned) == 1 and not names else ""
+        if whose:
+            owners.update((one, whose) for one in ids if one not in owners)
+        told.append(replace(outcome, owner=to_one_line(whose)) if whose else outcome)
+    return told
+
+
+def _is_owner(value: str) -> bool:
+    return bool(_OWNER.fullmatch(value)) and any(map(str.isalpha, value))
+
+
+def _is_id(value: str) -> bool:
+    return bool(_ID.fullmatch(value)) and any(map(str.isdigit, value))
+
+
+def _records(text: str) -> Iterator[list[tuple[str, str]]]:
+    """The objects of a JSON text, each as its own scalar fields by name."""
+    said = text.strip()[:_READ_CHARS]
+    if said[:1] not in ("{", "["):
+        return
+    try:
+        waiting = [json.loads(said)]
+    except (ValueError, RecursionError):
+        return
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            yield [(str(key), str(inner)) for key, inner in value.items() if isinstance(inner, str | int)]
+            waiting.extend(inner for inner in value.values() if isinstance(inner, dict | list))
+        elif isinstance(value, list):
+            waiting.extend(inner for inner in value[:20] if isinstance(inner, dict | list))
 
 
 def _pop_call(waiting: dict[str, deque[tuple[SourceCall, int]]], result: Source) -> tuple[SourceCall | None, int]:
@@ -106,6 +165,7 @@ def outcome_line(outcome: CallOutcome) -> str:
     arguments = _shorten(outcome.call.arguments, _ARGUMENTS_CHARS) if outcome.call else ""
     times = f" ×{outcome.repeats}" if outcome.repeats > 1 else ""
     called = f"{to_one_line(outcome.tool)}({arguments}){times}" if outcome.call else to_one_line(outcome.tool)
+    called = f"{called} [{outcome.owner}]" if outcome.owner else called
     if outcome.result is None:
         return f"{called} → ?"
     given = outcome.call.arguments if outcome.call else ""

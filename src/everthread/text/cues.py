@@ -26,6 +26,10 @@ def _cue(english: str, chinese: str, *, at_start: bool = False) -> Cue:
     return pattern
 
 
+_BREATH = re.compile(
+    r"^(?:\s*\b(?i:ok(?:ay)?|so|hm+|um+|well|oh|ah|right|wait|yeah|yep|hey+|hi|hello|heyy+|anyway|and|btw|alright|good|fine|cool)\b"
+    r"[\s,.!…:]*|(?:嗯|哦|那个|那么|好的?|对了|另外|还有)[，,。！!\s]+)+"
+)
 _CLOSING = r"\s*[\"”」』)）]?\s*$"
 _QUESTION_MARK = re.compile(rf"[?？]{_CLOSING}")
 
@@ -36,8 +40,8 @@ _DECISION = _cue(
     i(?:'ll| will) (?:go with|use|take|choose|keep|stick|do)
     (?:i|we)(?:'ve)? (?:chose|picked|switched|moved|changed|booked|signed|bought|ordered|hired|cancell?ed)
     decided|decision is|agreed|go(?:ing)? with|went with|settled? on|switch(?:ed|ing)? to
-    instead of|rather than|from now on|please use|must (?:use|have|not)|no longer
-    confirmed|approved|i prefer|i'd prefer|when(?:ever)? i ask
+    instead of|rather than|from now on|please use|must (?:use|not|(?:have|be)(?! been))|no longer
+    confirmed|approved|deal$|booked it|we don't need|i prefer|i'd prefer|when(?:ever)? i ask
     (?:always|never) (?:use|format|include|give|write|answer|reply|show|provide|keep|mention|add|ask|call|tell|send|do)
     """,
     """
@@ -50,11 +54,21 @@ _REVISION = _cue(
     """
     instead|rather than|chang(?:e|ed|ing) (?:my|our) mind|no longer|any ?more|cancel\\w*|scrap|call(?:ed)? off
     (?:switch|mov|chang|push|postpon|shift)(?:e|ed|es|ing)?(?: [\\w']+){0,5}? (?:to|until)
-    let'?s not|not .{1,30} after all|after all|on second thought|forget (?:about )?the|never mind the|drop the
+    let'?s not|not .{1,30} after all|(?:doesn'?t|won'?t) work|moved (?:to|from)|is (?:now|off)|booked already
+    after all|on second thought
+    (?<!don't )(?<!dont )(?<!not )forget (?:about )?(?:the|that|\\w+ \\d+)|never mind the|drop the
     """,
     """
-    改成|改为|改到|改用|改在|换成|换到|取消|不要了|算了|不用.{0,12}了|不去.{0,6}了|推迟|延期|延后|提前到|作废|收回|还是用|还是去
+    改成|改为|改到|改用|改在|换成|换到|取消|不要了|算了|不用.{0,12}了|不去.{0,6}了|推迟|延期|延后|提前到|作废|收回|还是用|还是去|换人|(?:改|挪|移|换)(?:到|成|为|了)|没空|不行了
     """,
+)
+_TAKEN_BACK = re.compile(
+    r"(?i:\b(?:forget(?: about)?|scrap|drop|cancel(?:l?ed|ling)?|instead of|rather than|no longer|not|never mind)"
+    r"\s+(?:the\s+)?)"
+    r"(?P<en>[^,.;!?，。；！？]{2,40}?)(?=[,.;!?，。；！？]|\s(?:but|and|we|so|it)\b|$)"
+    r"|(?P<zh>[^，。；！？,.;!?\s]{1,12}?)(?:那个|那天|的)?(?:作废|取消了?|不要了|不去了|算了|不行了?)"
+    r"|(?:不是|不用|取消|而不是|不去|放弃)(?P<zh_after>[^，。；！？,.;!?\s]{1,12})"
+    r"|(?i:\b(?P<failed>\w{2,20}) (?:doesn'?t work|does not work|is off|is cancel\w+|falls through|won'?t work))"
 )
 _STANDING = _cue(
     """
@@ -67,6 +81,57 @@ _STANDING = _cue(
     """
     我(?:叫|是|在|家|妈|爸|老婆|老公|儿子|女儿|们组)|过敏|喜欢|讨厌|不吃|不能吃|习惯|偏好|记住|记得|千万
     其实|更正|不对|说错|记错|截止|预算
+    """,
+)
+_RULE = _cue(
+    """
+    (?<!i )(?<!he )(?<!it )(?<!she )(?<!you )(?<!we )(?<!they )(?<!has )(?<!had )(?<!have )always (?!been|had)[a-z]+
+    (?<!i )(?<!he )(?<!it )(?<!she )(?<!you )(?<!we )(?<!they )(?<!has )(?<!had )(?<!have )never (?!been|had|mind)[a-z]+
+    (?:you|we|they|it|must|should|shall|may|can) (?:should |must |may |can )(?:always|never) [a-z]+
+    from now on|going forward|at all times|under no circumstances|(?:must|may|shall) not|mustn't|by default
+    (?:keep|bear) (?:(?:that|this|it) )?in mind|(?<!i )remember (?:that|this|to|i|my|we)
+    (?:every|each) time (?:i|you|we)
+    (?:do not|don'?t|dont) (?:ever|tell|show|use|put|post|mention|share|send|call|touch|write|include)
+    (?:do not|don'?t|dont) (?:log|contact|deploy|push|commit|merge|delete|offer|suggest|book|sign|store|print|publish)
+    (?:do not|don'?t|dont) (?:quote|bring|start|end)
+    only (?:ever )?(?:answer|reply|use|write|contact|call|speak|suggest|book|send|inside|within|after|before)
+    (?:please |pls )?(?:answer|reply|respond|write|speak)(?: to)?(?: me)?(?: only)? in [a-z]+
+    make sure (?:you|that you|to) (?:always|never)|for (?:all|every|any) (?:future|further|answers?|repl(?:y|ies))
+    no [a-z ]{2,20} (?:pls|please|ever)|in (?:all|every) (?:answers?|repl(?:y|ies)|messages?|emails?|letters?)|call me
+    """,
+    """
+    以后.{0,14}(?:都|别|不要|请|一律|要|先|只|不|提前)|从(?:现在|今天|今)(?:起|开始)|今后|一律|每次都?|永远|始终
+    一直(?:用|要|以|按|给|保持|称|叫|都)|请(?:一直|始终|总是|务必|勿|不要|别|只|叫)|切勿|务必|千万|绝对?(?:不|别)
+    任何时候|(?:无论|不管|不论).{1,14}都|凡是|记住|牢记|(?:不要|别|不能|不得|不准|禁止|不可|不许|勿)(?:在|把|给|用|提|问)
+    (?:不要|别|不能|不得|不准|禁止|不可|不许|勿)(?:叫|说|出现|打印|泄露|透露|发|写|自动|直接|擅自|动|碰|联系|打电话|加)
+    只(?:用|能用|许|在)|(?:用|以)(?:中文|英文|英语|日语|德语|法语|繁体)|叫我|称呼我
+    """,
+)
+_PERSONAL = _cue(
+    """
+    allerg\\w+|intoleran\\w+|vegetarians?|vegans?|veggie|c(?:o)?eliac|diabet\\w+|pregnant|halal|kosher|asthma\\w*|epilep\\w+
+    (?:can'?t|cannot|mustn'?t|may not|doesn'?t|don'?t|must not) (?:eat|drink|stand|hear|walk|drive)|wheelchair
+    (?:blind|deaf|left-handed|colou?r-?blind)|my name(?:'s| is)|i'm called|my pronouns
+    i(?:'m| am) (?:a|an) (?!bit|little|fan|idiot|lot)[a-z]+|i(?:'m| am) (?:from|based)
+    i (?:live|work) (?:in|at|as|for|from)
+    i (?:strongly |much )?prefer|i hate|i can'?t stand
+    my (?:birthday|wife|husband|partner|son|daughter|kids?|email|phone|address|time ?zone)(?:'s| is| are)
+    my (?:mother|father|doctor|boss)(?:'s| is| are)
+    """,
+    """
+    过敏|不耐受|忌口|不吃|不能吃|不喝|不能喝|素食|吃素|清真|糖尿病|怀孕|孕妇|高血压|哮喘|色盲|左撇子
+    我(?:叫|姓)[^你他她了]|我是(?:一|个|名|做|搞|学|程序|医|老师|产品|设计|左)|我住|我家在|我在.{1,10}(?:工作|上班|上学|读)
+    我的?(?:生日|邮箱|电话|手机号?|地址)|我更?(?:喜欢|偏好|习惯)(?!了)|我(?:不喜欢|讨厌|害怕|怕)
+    我的?(?:老婆|老公|妻子|丈夫|儿子|女儿|妈妈?|爸爸?)(?:叫|是|对|有)
+    """,
+)
+_DONE = _cue(
+    """
+    booked|moved|changed|noted|saved|activated|created|sent|shipped|closed|opened|refunded|confirmed|deployed|pushed
+    done|merged|fixed|updated|cancell?ed|scheduled|ordered|reserved|added|removed|installed|registered|issued|extended
+    """,
+    """
+    已(?:经)?(?!经?到|读|收).|记下|完成
     """,
 )
 _PENDING = _cue(
@@ -108,6 +173,16 @@ _AFFIRMING = _cue(
     """,
     """
     (?:好的?|行|可以|对|是的?|没错|同意|就这样|就这么|确认|嗯|成|没问题|要)(?:[，。！、,.!\\s啊呀吧的]|$)
+    """,
+    at_start=True,
+)
+_LEAVE = _cue(
+    """
+    (?:(?:yes|ok(?:ay)?|yep|sure|fine|right|great|good)[ ,.!]*)?(?:do (?:it|that|so)|please do|ship it|take it)
+    (?:(?:yes|ok(?:ay)?|yep|sure|fine|right|great|good)[ ,.!]*)?go(?: ahead| for it)?
+    """,
+    """
+    (?:好的?|行|可以|嗯)?[，,。!！]?(?:同意|批准|去办吧?|办吧|弄吧|就这么办|就这样|就按这个|按这个(?:来|办))
     """,
     at_start=True,
 )
@@ -184,6 +259,26 @@ def is_lasting(sentence: str) -> bool:
     return bool(_STANDING().search(sentence))
 
 
+def is_standing(sentence: str) -> bool:
+    """It orders something for all times, or tells of a person what others have to heed: an allergy, a name, a taste."""
+    return bool(_RULE().search(sentence) or _PERSONAL().search(sentence))
+
+
+def orders_for_good(sentence: str) -> bool:
+    """It says how something is always, or never, to be done."""
+    return bool(_RULE().search(sentence))
+
+
+def reports_done(sentence: str) -> bool:
+    """It says that something has been done: what an assistant tells after doing it."""
+    return bool(_DONE().search(sentence))
+
+
+def without_opening(sentence: str) -> str:
+    """The sentence without the words by which people take a breath: ok so, hmm, well, 那个."""
+    return _BREATH.sub("", sentence) or sentence
+
+
 def is_pending(sentence: str) -> bool:
     """It leaves something to be done."""
     return bool(_PENDING().search(sentence))
@@ -192,6 +287,11 @@ def is_pending(sentence: str) -> bool:
 def revises(sentence: str) -> bool:
     """It takes something back or puts something else in its place."""
     return bool(_REVISION().search(sentence))
+
+
+def taken_back(sentence: str) -> str:
+    """What of a sentence it says no longer holds: the seafood place of `forget the seafood place`; empty if nothing."""
+    return " ".join(part for match in _TAKEN_BACK.finditer(sentence) for part in match.groups() if part)
 
 
 def aims(sentence: str) -> bool:
@@ -217,6 +317,11 @@ def proposes(sentence: str) -> bool:
 def affirms(sentence: str) -> bool:
     """It opens with a yes."""
     return bool(_AFFIRMING().search(sentence))
+
+
+def gives_leave(sentence: str) -> bool:
+    """It approves what was said just before, as a question or not."""
+    return bool(_LEAVE().search(sentence))
 
 
 def is_polite(sentence: str) -> bool:

@@ -147,6 +147,7 @@ SIGNS: dict[str, Sign] = {
     "scheme": _holds("://"),
     "single quote": _matches(r"(?<!\w)'\w"),
     "slash": _holds("/"),
+    "small month": _matches("jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec", DIGIT),
     "slashed digits": _matches(r"\d/\d", DIGIT),
     "slashed or dotted digits": _matches(r"\d[/.]\d", DIGIT),
     "title": _matches("[「『《]", WIDE),

@@ -6,11 +6,17 @@ import re
 
 from everthread.text import normal_forms as forms
 from everthread.text.fact_rule import FactRule, Match, fact_rule
+from everthread.text.terms import terms
 
 MONTH = (
     r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?"
     r"|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\.?"
 )
+_SMALL_MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|march|apr(?:il)?|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?"
+    r"|dec(?:ember)?)"
+)
+"""As chat writes them; "may" and "mar" are words."""
 _NUM = r"\d{1,3}(?:[,，]\d{3}){1,4}(?:\.\d{1,8})?|\d{1,15}(?:\.\d{1,8})?"
 _CN = r"[零〇一二两三四五六七八九十百千万亿]{1,9}"
 _CN_MONTH = r"\d{1,2}|十[一二]|[一二三四五六七八九十]"
@@ -100,7 +106,14 @@ def _says_an_hour(match: Match) -> bool:
     return match["h"].isdecimal() or match[0][-1] in "半刻分钟整"
 
 
+def _names_a_unit(match: Match) -> bool:
+    """Not `2 now`, `49.90 this`: words that say nothing by themselves count nothing."""
+    return bool(terms(match["unit"]))
+
+
 def _is_counted(match: Match) -> bool:
+    if match.groupdict().get("unit", "").startswith("周") and match.string[match.start() - 1 : match.start()] == "周":
+        return False  # 周三周四 are days
     return match["n"] not in _IDIOM_NUMBERS and match[0] not in _IDIOMS
 
 
@@ -140,6 +153,18 @@ DATES: tuple[FactRule, ...] = (
         normal=_date,
     ),
     fact_rule("date", "month", rf"\b(?P<m>{MONTH}),?[ -](?P<y>(?:19|20)\d\d)\b", normal=_date),
+    fact_rule(
+        "date",
+        "small month",
+        rf"\b(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<m>{_SMALL_MONTH}|may)\b(?: (?P<y>(?:19|20)\d\d)\b)?",
+        normal=_date,
+    ),
+    fact_rule(
+        "date",
+        "small month",
+        rf"\b(?P<m>{_SMALL_MONTH}) (?P<d>\d{{1,2}})(?:st|nd|rd|th)?\b(?![.:]?\d)(?:,? (?P<y>(?:19|20)\d\d)\b)?",
+        normal=_date,
+    ),
     fact_rule(
         "date",
         "chinese year",
@@ -220,6 +245,7 @@ NUMBERS: tuple[FactRule, ...] = (
         rf"{_ALONE}(?P<n>{_NUM})(?:(?P<scale>[kKM])(?!\w))?[ -]?"
         rf"(?!(?i:{_NOT_UNITS}))(?P<unit>[A-Za-zµ]{{1,16}})(?![\w(.]\w)",
         normal=_quantity,
+        guard=_names_a_unit,
     ),
     fact_rule("number", "ordinal", rf"(?<![\w.])(?P<n>{_NUM})(?:st|nd|rd|th)\b", normal=_ordinal),
     fact_rule(

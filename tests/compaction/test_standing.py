@@ -1,0 +1,139 @@
+"""Orders for all times, and what is to be heeded of people, stay whoever writes and however often it is condensed."""
+
+from __future__ import annotations
+
+import pytest
+
+from everthread.compaction import ChildSummary, Source, check_summary, condense, extract, facts_of_sources
+from everthread.compaction.gate import Accepted
+from everthread.compaction.standing import is_standing
+from everthread.context.tokens import count_tokens
+from tests.compaction.spans import assistant, user
+
+ENGLISH = (
+    "Never put the customer's name into the logs.",
+    "Always answer in Spanish, whatever language I use.",
+    "My sister is allergic to penicillin.",
+    "From now on, ask me before you delete anything.",
+    "I'm vegetarian and so is my husband.",
+    "Please reply in bullet points only, and do not use emoji.",
+    "Under no circumstances may the staging key leave this machine.",
+    "My daughter is lactose intolerant.",
+    "Call me Bea, not Beatrice.",
+    "Keep in mind that the office closes at four on Fridays.",
+    "Don't ever contact the landlord directly.",
+    "I live in Tromsø, so give me local times.",
+    "You must never quote a price without VAT.",
+    "Our CFO can't eat shellfish.",
+    "Remember that Osman is in a wheelchair.",
+    "whenever i ask for code, give me python 3.11, and always add type hints",
+    "only write to me at ines@brightmail.example",
+    "My name is Tadeusz and I work as a nurse.",
+    "By default, round all amounts to whole euros.",
+    "pls never call me before ten, i work nights",
+    "I am a diabetic, keep sugar out of the meal plans.",
+    "Going forward every report needs a version number.",
+    "Do not merge into main without Ravi's review.",
+    "No phone calls please, only mail.",
+)
+CHINESE = (
+    "以后都用中文回答我，代码注释也用中文。",
+    "日志里不要写客户的姓名。",
+    "我对花生过敏，我女儿也是。",
+    "请一直叫我阿宁，不要叫全名。",
+    "从现在起，删除任何文件之前先问我。",
+    "我不吃香菜，也不吃羊肉。",
+    "所有报价一律含税。",
+    "记住，周五下午四点以后办公室没人。",
+    "任何时候都不要直接联系房东。",
+    "我住在哈尔滨，时间按当地算。",
+    "我妈有高血压，菜要少盐。",
+    "每次发版之前都要让老周看一遍。",
+    "千万别把测试密钥提交到仓库。",
+    "他太太怀孕了，别安排爬山。",
+    "我叫陆子谦，是做产品的。",
+    "凡是超过五千的退款，先问我。",
+    "不管谁来问，都不能透露薪资。",
+    "我的邮箱是 lin@hexi.example，只用这个联系我。",
+    "今后周报统一用表格。",
+    "客户里有两位吃清真，订餐注意。",
+    "我更喜欢简短的回答。",
+    "禁止自动合并到主干。",
+    "务必保留原始文件。",
+    "永远不要在群里发身份证号。",
+)
+NO_ORDER = (
+    "I never had a dog.",
+    "It always rains here.",
+    "Are you allergic to anything?",
+    "He has always been kind to us.",
+    "we walked for an hour and saw nothing",
+    "The results came in on Monday.",
+    "以后再说吧",
+    "你对什么过敏吗？",
+    "我叫他明天来",
+    "今天的会开得不错",
+)
+
+
+@pytest.mark.parametrize("said", NO_ORDER)
+def test_what_only_sounds_like_an_order_is_none(said: str) -> None:
+    assert not is_standing(said)
+
+
+@pytest.mark.parametrize("orders", [ENGLISH, CHINESE])
+def test_every_order_is_in_view_after_three_levels_of_condensing(orders: tuple[str, ...]) -> None:
+    parts = [_stretch(at * 30, orders[at : at + 3]) for at in range(0, len(orders), 3)]
+    level = [_child(part, extract(part, max_tokens=400, count_tokens=count_tokens)) for part in parts]
+    while len(level) > 1:
+        pairs = [level[at : at + 2] for at in range(0, len(level), 2)]
+        level = [
+            ChildSummary(first_seq=pair[0].first_seq, last_seq=pair[-1].last_seq, text=condense(pair, max_tokens=1_000))
+            for pair in pairs
+        ]
+    assert [order for order in orders if order not in level[0].text] == []
+
+
+@pytest.mark.parametrize("orders", [ENGLISH, CHINESE])
+def test_what_a_model_leaves_out_of_them_is_put_back(orders: tuple[str, ...]) -> None:
+    part = _stretch(0, orders[:4])
+    told = check_summary(
+        "## Facts\n- user: they walked around the harbour and counted boats [#5]",
+        part,
+        facts_of_sources(part),
+        count_tokens=count_tokens,
+        source_tokens=2_000,
+        max_tokens=1_000,
+        by_model=True,
+    )
+    assert isinstance(told, Accepted)
+    assert all(order in told.text for order in orders[:4])
+    once_more = check_summary(
+        told.text,
+        part,
+        facts_of_sources(part),
+        count_tokens=count_tokens,
+        source_tokens=2_000,
+        max_tokens=1_000,
+        by_model=True,
+    )
+    assert isinstance(once_more, Accepted)
+    assert [told.text.count(order) for order in orders[:4]] == [once_more.text.count(order) for order in orders[:4]]
+
+
+def _stretch(after: int, orders: tuple[str, ...]) -> list[Source]:
+    """Messages of numbers and decisions, which a summary would rather tell, with these orders among them."""
+    found: list[Source] = []
+    for at in range(1, 25):
+        seq = after + at
+        if at % 6 == 1 and at // 6 < len(orders):
+            found.append(user(seq, orders[at // 6]))
+        elif at % 2:
+            found.append(user(seq, f"We decided to ship {seq * 31} boxes to depot {seq} on {1 + at} May at €{seq}."))
+        else:
+            found.append(assistant(seq, f"Noted: {seq * 31} boxes, depot {seq}, reference DP-{seq * 113}."))
+    return found
+
+
+def _child(part: list[Source], text: str) -> ChildSummary:
+    return ChildSummary(first_seq=part[0].seq, last_seq=part[-1].seq, text=text)
