@@ -104,6 +104,8 @@ WHOLE_SHARE = 0.5
 """Of the room: what the newest summaries take whole where not all fit."""
 _FRAME_TOKENS = 16
 """What the tags around a summary count to, or a little more."""
+_RECORD_TOKENS = 70
+"""What the record that quotes them all says of itself."""
 
 
 @lru_cache(maxsize=256)
@@ -117,7 +119,7 @@ def summaries_within(told: tuple[Compaction, ...], room: int | None) -> tuple[Qu
         return tuple(quoted)
     from_newest = list(accumulate(reversed(sizes)))
     whole = sum(used <= WHOLE_SHARE * room for used in from_newest)
-    left = room - (from_newest[whole - 1] if whole else 0) - _FRAME_TOKENS
+    left = room - (from_newest[whole - 1] if whole else 0) - _FRAME_TOKENS - _RECORD_TOKENS
     older = told[: len(told) - whole]
     children = [ChildSummary(first_seq=one.first_seq, last_seq=one.last_seq, text=one.summary) for one in older]
     text = condense(children, max_tokens=max(_LEAST_TOKENS, left), count_tokens=count_tokens)

@@ -109,15 +109,15 @@ def is_small_talk(one: Statement, facts: dict[str, float]) -> bool:
     text = one.piece.text
     if facts or one.piece.kind != "prose":
         return False
-    if _LAUGHS.search(text) and len(one.terms) <= SHORT_TERMS and not cues.is_standing(text):
+    if len(one.terms) <= SHORT_TERMS and _LAUGHS.search(text) and not cues.is_standing(text):
         return True
     if one.question is not None:
         return not one.terms and (len(one.question.terms) < _LEAST_TERMS or not _answers(one))
+    if len(one.terms) >= _least_terms(text):
+        return False
     if cues.decides(text) or cues.is_standing(text) or cues.is_pending(text) or cues.revises(text):
-        return len(one.terms) < 1
-    if not one.answered and cues.asks(text):
         return not one.terms
-    return len(one.terms) < _least_terms(text)
+    return not one.terms or one.answered or not cues.asks(text)
 
 
 def _answers(one: Statement) -> bool:
@@ -240,14 +240,13 @@ def saliences(said: Sequence[Statement]) -> list[float]:
 
 def _connections(said: Sequence[Statement]) -> list[float]:
     """How many of the words of each piece others say too, in another message: what nobody takes up is an aside."""
-    messages: defaultdict[str, set[int]] = defaultdict(set)
-    for one in said:
-        for term in one.terms:
-            messages[term].add(one.source.seq)
-    return [
-        min(1.0, 2.0 * sum(len(messages[term]) > 1 for term in set(one.terms)) / max(1, len(set(one.terms))))
-        for one in said
-    ]
+    first: dict[str, int] = {}
+    own = [set(one.terms) for one in said]
+    shared: set[str] = set()
+    for one, words in zip(said, own, strict=True):
+        seq = one.source.seq
+        shared.update(word for word in words if first.setdefault(word, seq) != seq)
+    return [min(1.0, 2.0 * len(words & shared) / max(1, len(words))) for words in own]
 
 
 def quick_score(one: Statement, salience: float, facts: dict[str, float]) -> float:

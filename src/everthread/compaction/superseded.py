@@ -42,17 +42,20 @@ def mark_superseded(
     changing = [_told(seq, text) for seq, text in later if cues.revises(text)]
     if not changing:
         return list(lines)
-    weights = tf_idf_weights([*(one.words for one in changing), *(_words(line.text) for line in lines)])
-    return [_marked(line, changing, weights, language) for line in lines]
+    words = [_words(line.text) for line in lines]
+    weights = tf_idf_weights([*(one.words for one in changing), *words])
+    return [_marked(line, own, changing, weights, language) for line, own in zip(lines, words, strict=True)]
 
 
-def _marked(line: SummaryLine, changing: Sequence[_Told], weights: dict[str, float], language: Language) -> SummaryLine:
+def _marked(
+    line: SummaryLine, own: frozenset[str], changing: Sequence[_Told], weights: dict[str, float], language: Language
+) -> SummaryLine:
     if line.section not in _MARKED_SECTIONS or "[#" in line.text:
         return line
     later = [one for one in changing if one.seq > line.last_seq]
     if not later:
         return line
-    own, facts = _words(line.text), _facts(line.text)
+    facts = _facts(line.text) if any(one.dropped_facts for one in later) else frozenset[str]()
     by_words = line.section in ("goal", "decisions")
     by = [
         one.seq

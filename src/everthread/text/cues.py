@@ -7,7 +7,7 @@ neither better nor worse for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 
 Cue = Callable[[], re.Pattern[str]]
@@ -134,6 +134,29 @@ _DONE = _cue(
     已(?:经)?(?!经?到|读|收).|记下|完成
     """,
 )
+# Most sentences hold none of these, which is asked much faster than what the patterns ask.
+_RULE_SIGNS = tuple(
+    "always|never|from now|going forward|at all times|no circumstances|must not|may not|shall not|mustn|default|in mind"
+    "|remember|every time|each time|do not|don't|dont|only |answer|reply|respond|write|speak|make sure|for all"
+    "|for every|for any|please| pls| ever|in all |in every|call me".split("|")
+)
+_PERSONAL_SIGNS = tuple(
+    "allerg|intoleran|vegetarian|vegan|veggie|eliac|diabet|pregnan|halal|kosher|asthma|epilep|n't |nt |cannot| not "
+    "|wheelc|blind|deaf|handed|my |i'm |i am |i live|i work|prefer|i hate|stand".split("|")
+)
+_REVISION_SIGNS = tuple(
+    "instead|rather|chang|longer|any more|anymore|cancel|scrap|call|switch|mov|push|postpon|shift|not |after all"
+    "|thought|forget|mind|drop|work|now|off|booked".split("|")
+)
+
+
+def _may_hold(sentence: str, signs: Sequence[str]) -> bool:
+    if not sentence.isascii():
+        return True
+    lower = sentence.lower()
+    return any(sign in lower for sign in signs)
+
+
 _PENDING = _cue(
     """
     to-?do|still (?:need|have|has|waiting|open)|not (?:yet|decided)|remind me|follow up|next steps?
@@ -261,12 +284,13 @@ def is_lasting(sentence: str) -> bool:
 
 def is_standing(sentence: str) -> bool:
     """It orders something for all times, or tells of a person what others have to heed: an allergy, a name, a taste."""
-    return bool(_RULE().search(sentence) or _PERSONAL().search(sentence))
+    tells = _may_hold(sentence, _PERSONAL_SIGNS) and _PERSONAL().search(sentence)
+    return bool(tells) or orders_for_good(sentence)
 
 
 def orders_for_good(sentence: str) -> bool:
     """It says how something is always, or never, to be done."""
-    return bool(_RULE().search(sentence))
+    return _may_hold(sentence, _RULE_SIGNS) and bool(_RULE().search(sentence))
 
 
 def reports_done(sentence: str) -> bool:
@@ -286,7 +310,7 @@ def is_pending(sentence: str) -> bool:
 
 def revises(sentence: str) -> bool:
     """It takes something back or puts something else in its place."""
-    return bool(_REVISION().search(sentence))
+    return _may_hold(sentence, _REVISION_SIGNS) and bool(_REVISION().search(sentence))
 
 
 def taken_back(sentence: str) -> str:
