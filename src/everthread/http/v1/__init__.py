@@ -11,9 +11,9 @@ reaches stored idempotent replies.
     messages       read, append, edit, search, recall    context      what a model sees
     compactions    summaries and their settings          memories     memories and knowledge documents
     files          uploads and downloads                 exports      files out, archives in
-    shares         links to read a conversation           maintenance  counts, logs, verify, erase
-    holds          what must not be erased
-    schemas      response models that several of them share
+    shares         links to read a conversation           feedback     what a person thinks of an answer
+    maintenance    counts, logs, verify, erase            holds        what must not be erased
+    schemas        response models that several of them share
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from everthread.http.v1 import (
     context,
     conversations,
     exports,
+    feedback,
     files,
     holds,
     maintenance,
@@ -53,6 +54,7 @@ ROUTERS = (
     memories.router,
     exports.router,
     shares.router,
+    feedback.router,
     maintenance.router,
     holds.router,
 )
