@@ -45,6 +45,9 @@ def test_it_is_told_where_a_text_was(quick: Quick, tmp_path: Path) -> None:
     assert told.code == 0
     assert "recalled" in told.out or "summary" in told.out
     assert "no message of the conversation contains these words" in quick("why", turn, "aardvark").out
+    newest = quick("why", "L01X00T47", "--json").json
+    assert newest["turn_id"] == recalled
+    assert quick("why", turn[:-1], "harbour", "--json").json["turn_id"] == turn
 
 
 def test_an_unknown_turn_and_an_empty_text_are_told(quick: Quick, tmp_path: Path) -> None:
@@ -52,3 +55,6 @@ def test_an_unknown_turn_and_an_empty_text_are_told(quick: Quick, tmp_path: Path
     assert quick("why", "nobody", "x").code == 3
     assert quick("why", "nobody", "x", "--conversation", "trip").code == 3
     assert quick("why", "nobody", " ").code == 2
+    assert quick("why", "my", "passport", "number").code == 2
+    nothing = quick("why", "passport")
+    assert (nothing.code, "no turns yet" in nothing.err) == (3, True)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _PAGE = 200
 _KEY = "everthread"
 _SHOWN = 20
+_MOST_ARGUMENTS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +42,21 @@ class TextSighting:
 @command(app)
 async def why(
     cli: Invocation,
-    turn: Annotated[str, typer.Argument(metavar="TURN", help="The turn's id.")],
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="Words from the conversation.")],
+    asked: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[TURN] TEXT",
+            help="Words from the conversation, after the turn's id or its beginning; without it, the newest turn.",
+        ),
+    ],
     conversation: Annotated[
-        str | None, typer.Option(metavar="ID", help="Its conversation; searched for if not given.")
+        str | None, typer.Option("-c", "--conversation", metavar="ID", help="The turn's conversation; by default any.")
     ] = None,
 ) -> None:
     """Show whether a model saw a text when it answered: in the window, summarised, recalled, or left out and why."""
+    if len(asked) > _MOST_ARGUMENTS:
+        raise typer.BadParameter('put the words in quotes, such as: everthread why "my passport"')
+    text, turn = asked[-1], asked[0] if len(asked) == _MOST_ARGUMENTS else None
     if not text.strip():
         raise Invalid("must not be empty; give words from the conversation", field="text")
     async with cli.open() as et:
@@ -60,17 +69,24 @@ async def why(
     _print(cli, row, text, len(seen), places, is_summarised=bool(told))
 
 
-async def _turn(et: Everthread, owner: str, conversation: str | None, id: str) -> tuple[Conversation, Turn]:
-    if conversation is not None:
-        found = await find_conversation(et, owner, conversation)
-        return found, await found.turn(id)
+async def _turn(et: Everthread, owner: str, conversation: str | None, id: str | None) -> tuple[Conversation, Turn]:
+    """The turn with this id, or whose id begins so; the newest one where there is no id."""
+    within = None if conversation is None else (await find_conversation(et, owner, conversation)).id
+    found: dict[str, Turn] = {}
     before = None
-    while page := await et.store.turns.list(TurnQuery(owner=owner, before=before, limit=_PAGE)):
-        for one in page:
-            if one.id == id:
-                return await et.conversations.get(one.conversation_id, owner), one
+    while page := await et.store.turns.list(TurnQuery(owner=owner, conversation=within, before=before, limit=_PAGE)):
+        found |= {one.id: one for one in page if id is None or one.id.startswith(id)}
+        if id in found or (id is None and found):
+            break
         before = page[-1].number
-    raise NotFound(f"no turn {id!r}; `everthread chat --json` prints the ids of turns")
+    if not found:
+        raise NotFound(
+            f"no turn {id!r}; without one, the newest is taken" if id else "no turns yet: `everthread chat` runs one"
+        )
+    if id is not None and id not in found and len(found) > 1:
+        raise Invalid(f"{len(found)} turns begin so; give more of the id", field="turn")
+    turn = found.get(id or "") or next(iter(found.values()))
+    return await et.conversations.get(turn.conversation_id, owner), turn
 
 
 async def kept_requests(conversation: Conversation, turn: Turn) -> Sequence[str]:
@@ -147,7 +163,8 @@ def _print(
             }
         )
         return
-    cli.out.text(f"turn {turn.id} ({turn.state}) made {requests} model requests; {one_line(text)!r}:")
+    count = "1 model request" if requests == 1 else f"{requests} model requests"
+    cli.out.text(f"turn {turn.id} ({turn.state}) made {count}; {one_line(text)!r}:")
     if not requests:
         cli.out.text("no record of what the model was shown: the turn ended before an answer, or the record was erased")
     elif not places:
