@@ -1,5 +1,5 @@
-"""The page with a conversation of 10,000 messages in Chromium: how soon its newest are there, what scrolling
-through all of them leaves in memory, how large the bundle is.
+"""The page in Chromium: how soon the newest of 10,000 messages, 2,000 conversations and a message of 5 MB are there,
+the longest time it cannot answer, what scrolling through all messages leaves in memory, and what a visit loads.
 
     python -m benchmarks.page --rounds 5 --out docs/benchmarks/page-COMMIT.json
 
@@ -13,6 +13,7 @@ import gzip
 import shutil
 import statistics
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,16 @@ CHUNK = 1000
 LOOK_EVERY = 10
 """Steps up between two looks at the heap."""
 PATIENCE_MILLISECONDS = 120_000
+CONVERSATIONS = 2000
+LARGE_BYTES = 5_000_000
 _WATCH = """
+  window.longest = 0;
+  new PerformanceObserver((list) => {
+    for (const task of list.getEntries()) window.longest = Math.max(window.longest, task.duration);
+  }).observe({ type: "longtask", buffered: true });
   new MutationObserver(() => {
     if (window.shownAt) return;
-    if (document.querySelector("article[data-seq='%d']")) window.shownAt = performance.now();
+    if (document.querySelector("%s")) window.shownAt = performance.now();
   }).observe(document, { subtree: true, childList: true });
 """
 _OLDEST = "Math.min(...[...document.querySelectorAll('article[data-seq]')].map((one) => Number(one.dataset.seq)))"
@@ -52,13 +59,13 @@ def _message(number: int) -> dict[str, Any]:
     return {"role": ("user", "assistant")[number % 2], "content": text}
 
 
-def opened(browser: Browser, address: str, newest: int) -> tuple[Page, float]:
-    """A page that nothing is cached for, and the seconds until the newest message was drawn."""
+def opened(browser: Browser, address: str, place: str, wanted: str) -> tuple[Page, float]:
+    """A page that nothing is cached for, and the seconds until something wanted was drawn."""
     page = browser.new_context(viewport={"width": 1400, "height": 900}, base_url=address).new_page()
     page.set_default_timeout(PATIENCE_MILLISECONDS)
-    page.add_init_script(_WATCH % newest)
-    page.goto("/#/c/long")
-    page.locator(f"article[data-seq='{newest}']").wait_for()
+    page.add_init_script(_WATCH % wanted)
+    page.goto(place)
+    page.locator(wanted).first.wait_for()
     return page, float(page.evaluate("window.shownAt")) / 1000
 
 
@@ -92,9 +99,48 @@ def scrolled(page: Page) -> dict[str, Any]:
     }
 
 
-def bundle() -> list[report.Row]:
-    """What a first visit loads."""
-    files = sorted(path for path in FOLDER.rglob("*") if path.is_file())
+def many(browser: Browser, served: Served) -> report.Row:
+    """2,000 conversations: the first of them drawn, and all scrolled through."""
+    for number in range(CONVERSATIONS):
+        body = {"id": f"many-{number}", "title": f"talk {number}"}
+        httpx.post(f"{served.address}/api/v1/conversations", json=body, timeout=60).raise_for_status()
+    page, seconds = opened(browser, served.address, "/", ".conversation")
+    last = page.get_by_title("talk 0", exact=True)
+    began = time.perf_counter()
+    while last.count() == 0:
+        page.evaluate("document.querySelector('nav.conversations').scrollTop = 1e9")
+        page.wait_for_timeout(20)
+    row = {
+        "conversations": CONVERSATIONS,
+        "first s": seconds,
+        "all scrolled through s": time.perf_counter() - began,
+        "lines drawn": page.locator(".conversation").count(),
+    }
+    page.context.close()
+    return row
+
+
+def large(browser: Browser, served: Served) -> report.Row:
+    """A message of 5 MB: until it is there, and the longest time that the page could not answer."""
+    api = f"{served.address}/api/v1/conversations"
+    httpx.post(api, json={"id": "large"}).raise_for_status()
+    text = ("the **slow** train stops in the valley, `nobody` minds.\n" * LARGE_BYTES)[:LARGE_BYTES]
+    said = {"messages": [{"role": "user", "content": text}]}
+    httpx.post(f"{api}/large/messages", json=said, timeout=120).raise_for_status()
+    page, seconds = opened(browser, served.address, "/#/c/large", "article[data-seq='1']")
+    page.get_by_role("button", name="Show all").click()
+    page.get_by_role("button", name="Show less").wait_for()
+    page.wait_for_timeout(500)
+    row = {"bytes": LARGE_BYTES, "shown s": seconds, "longest task ms": page.evaluate("window.longest")}
+    page.context.close()
+    return row
+
+
+def bundle(page: Page) -> list[report.Row]:
+    """What a first visit loads of the page."""
+    names = page.evaluate("performance.getEntriesByType('resource').map((one) => new URL(one.name).pathname)")
+    loaded = {FOLDER / "index.html", *(FOLDER / name.lstrip("/") for name in names)}
+    files = sorted(path for path in loaded if path.is_file())
     rows: list[report.Row] = [
         {"file": path.suffix.lstrip("."), "bytes": len(body), "gzip bytes": len(gzip.compress(body, 9))}
         for path in files
@@ -114,16 +160,26 @@ def measured(rounds: int, messages: int) -> dict[str, list[report.Row]]:
         served.begin()
         fill(served, messages)
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=BARE)
+        newest = f"article[data-seq='{messages}']"
         times = []
         for _ in range(rounds):
-            page, seconds = opened(browser, served.address, messages)
+            page, seconds = opened(browser, served.address, "/#/c/long", newest)
             times.append(seconds)
             page.context.close()
-        page, _ = opened(browser, served.address, messages)
+        page, _ = opened(browser, served.address, "/#/c/long", newest)
+        files = bundle(page)
         held = scrolled(page)
+        page.context.close()
+        huge, listed = large(browser, served), many(browser, served)
         browser.close()
     timed = {"messages": messages, "least s": min(times), "median s": statistics.median(times), "samples": times}
-    return {"opening": [timed], "scrolling through all": [{"messages": messages, **held}], "bundle": bundle()}
+    return {
+        "opening": [timed],
+        "scrolling through all": [{"messages": messages, **held}],
+        "a large message": [huge],
+        "many conversations": [listed],
+        "bundle": files,
+    }
 
 
 def main() -> None:
