@@ -92,6 +92,7 @@ def test_a_memory_leads_to_its_message_and_can_be_forgotten_and_brought_back(pag
 
 def test_only_what_was_changed_is_set(page: Page, planner: Served) -> None:
     settings = card(page, "Conversation settings")
+    settings.locator("summary").click()
     settings.get_by_label("Recent messages kept verbatim").fill("12")
     settings.get_by_label("Compact automatically").uncheck()
     with page.expect_request(lambda request: request.method == "PUT") as sent:
@@ -104,6 +105,7 @@ def test_only_what_was_changed_is_set(page: Page, planner: Served) -> None:
 
 def test_the_choice_of_model_and_recall_goes_with_each_question(page: Page) -> None:
     settings = card(page, "Conversation settings")
+    settings.locator("summary").click()
     page.get_by_role("button", name="Model:").click()
     page.get_by_role("menuitem", name="Another model").click()
     page.get_by_label("Model name").fill("scripted:echo")

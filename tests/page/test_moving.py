@@ -156,7 +156,7 @@ def test_a_hit_says_where_who_and_when(page: Page) -> None:
     hit = page.locator("search .hit").first
     expect(hit).to_contain_text("A slow journey by train")
     expect(hit).to_contain_text(re.compile(r"(You|Assistant) · .*\d:\d\d.* · #\d+"))
-    expect(page.locator("search .hit", has_text="Sep 1").first).to_be_visible()
+    expect(page.locator("search .hit", has_text="1 Sept").first).to_be_visible()
     page.get_by_label("by meaning").check()
     expect(page.get_by_role("status").filter(has_text="Searched by words only")).to_be_visible()
 

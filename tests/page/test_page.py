@@ -295,8 +295,9 @@ def test_a_skill_is_offered_when_it_is_mentioned(page: Page) -> None:
 def test_exports_come_as_files(page: Page) -> None:
     open_demo(page)
     page.get_by_role("button", name="More", exact=True).click()
+    page.get_by_role("menuitem", name="Export").click()
     with page.expect_download() as download:
-        page.get_by_role("menuitem", name="Export as Markdown").click()
+        page.get_by_role("dialog").get_by_role("button", name="Export").click()
     text = download.value.path().read_text(encoding="utf-8")
     assert "QX-4417-PLUM" in text
     assert "奶奶坐长途汽车会晕车" in text
@@ -306,9 +307,10 @@ def test_exports_come_as_files(page: Page) -> None:
 def test_an_export_leaves_out_what_is_not_ticked(page: Page) -> None:
     open_demo(page)
     page.get_by_role("button", name="More", exact=True).click()
-    page.get_by_role("menuitemcheckbox", name="with tools").click()
+    page.get_by_role("menuitem", name="Export").click()
+    page.get_by_label("Include tool calls").uncheck()
     with page.expect_download() as download:
-        page.get_by_role("menuitem", name="Export as Markdown").click()
+        page.get_by_role("dialog").get_by_role("button", name="Export").click()
     text = download.value.path().read_text(encoding="utf-8")
     assert "奶奶坐长途汽车会晕车" in text
     assert "Calls note:" not in text

@@ -5,25 +5,30 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { download } from "./api/actions";
 import { Problem } from "./api/http";
 import { useMessageActions } from "./api/messageActions";
-import { useAbout, useCompact, useConversation, useCreateOffRecord, useNames, usePinConversation, useRemove, useRename, useTurns, useVerify, useVersions } from "./api/queries";
+import { useAbout, useCompact, useConversation, useCreateOffRecord, useNames, useArrange, useRemove, useRename, useTurns, useVerify, useVersions } from "./api/queries";
 import { AccountMenu } from "./components/AccountMenu";
 import { Box, Trouble, useToast } from "./components/Bits";
 import { ContextColumn } from "./components/context/ContextColumn";
+import { ArrangeBox } from "./components/conversations/ArrangeBox";
 import { Conversations, useImporting } from "./components/conversations/Conversations";
+import { ExportBox } from "./components/conversations/ExportBox";
 import { TitleBar } from "./components/conversations/TitleBar";
 import { Empty } from "./components/Empty";
 import { Composer } from "./components/history/Composer";
+import { FeedbackBox } from "./components/history/FeedbackBox";
 import { History, type Visible } from "./components/history/History";
 import { ModelView } from "./components/history/ModelView";
+import { TrustBox } from "./components/history/TrustBox";
 import { useAttachments } from "./components/history/useAttachments";
-import { IconButton } from "./components/Icon";
+import { IconButton, type IconName } from "./components/Icon";
 import { EraseBox, type ToErase } from "./components/manage/EraseBox";
 import { Manage, type Section } from "./components/manage/Manage";
-import { Palette } from "./components/Palette";
+import { Palette, type Choice } from "./components/Palette";
 import { ReplayBar } from "./components/ReplayBar";
 import { ShareBox } from "./components/ShareBox";
 import { SignIn } from "./components/SignIn";
 import type { Typed } from "./lib/commands";
+import type { Feedback } from "./lib/conversations";
 import type { Message } from "./lib/model";
 import { count } from "./lib/format";
 import { versionsOf } from "./lib/rows";
@@ -39,6 +44,8 @@ import { usePlace } from "./state/usePlace";
 import { useReplay } from "./state/useReplay";
 import { useTheme } from "./state/useTheme";
 import { useTexts } from "./texts";
+
+const SECTION_ICONS: Record<Section, IconName> = { memories: "thinking", knowledge: "file", verify: "shield", deleted: "remove", server: "system" };
 
 type Column = "conversations" | "history" | "context";
 
@@ -64,6 +71,10 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
   const [section, setSection] = useState<Section | null>(null);
   const [erasing, setErasing] = useState<ToErase | null>(null);
   const [sharing, setSharing] = useState<string | null>(null);
+  const [exporting, setExporting] = useState<string | null>(null);
+  const [arranging, setArranging] = useState<string | null>(null);
+  const [rated, setRated] = useState<{ readonly message: string; readonly before: Feedback | null } | null>(null);
+  const [trusted, setTrusted] = useState<Message | null>(null);
   const [proof, setProof] = useState<{ readonly of: string; readonly isIntact: boolean; readonly text: string } | null>(null);
   const [problem, setProblem] = useState<unknown>(null);
   const search = useRef<HTMLInputElement>(null);
@@ -79,7 +90,7 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
   const versions = useVersions(id);
   const remove = useRemove();
   const rename = useRename();
-  const pin = usePinConversation();
+  const arrange = useArrange();
   const verify = useVerify();
   const offRecord = useCreateOffRecord();
   const compact = useCompact(id ?? "");
@@ -108,6 +119,8 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
         if (turn === undefined) toast({ text: t.whyUnknown });
         else go((now) => ({ ...now, view: "model", turn: turn.id }));
       },
+      onBad: (message: Message, before: Feedback | null) => setRated({ message: message.id, before }),
+      onTrust: setTrusted,
       onProblem: setProblem,
     }),
     [go, id, turns.data, toast, t],
@@ -231,15 +244,15 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
   });
 
   const view = (next: "history" | "model") => go((now) => ({ ...now, view: next, turn: null }));
-  const commands = [
-    { label: t.newConversation, run: begin },
-    { label: t.history, run: () => view("history") },
-    { label: t.modelView, run: () => view("model") },
-    { label: t.toNewest, run: () => jump(null) },
-    ...(["verify", "memories", "knowledge", "deleted", "server"] as const).map((one) => ({ label: t.sections[one], run: () => setSection(one) })),
-    { label: t.watch, run: () => void watching.begin() },
-    { label: t.theme, run: toggleTheme },
-    { label: t.help, run: () => setBox("help") },
+  const commands: readonly Choice[] = [
+    { icon: "plus", label: t.newConversation, run: begin },
+    { icon: "chat", label: t.history, keys: "g h", run: () => view("history") },
+    { icon: "layers", label: t.modelView, keys: "g m", run: () => view("model") },
+    { icon: "down", label: t.toNewest, keys: "G", run: () => jump(null) },
+    ...(Object.entries(SECTION_ICONS) as [Section, IconName][]).map(([one, icon]) => ({ icon, label: t.sections[one], run: () => setSection(one) })),
+    { icon: "play", label: t.watch, run: () => void watching.begin() },
+    { icon: "theme", label: t.theme, run: toggleTheme },
+    { icon: "key", label: t.help, keys: "?", run: () => setBox("help") },
   ];
 
   return (
@@ -271,7 +284,7 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
           <div className="row foot">
             <AccountMenu
               onAdd={onAddKey}
-              onManage={() => setSection("verify")}
+              onManage={() => setSection("memories")}
               onImport={() => importing.current?.click()}
               onOffRecord={() => offRecord.mutate(undefined, { onSuccess: (made) => open(made), onError: setProblem })}
               onHelp={() => setBox("help")}
@@ -296,7 +309,6 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
         <main className="column middle" id="main" tabIndex={-1} data-shown={column === "history"}>
           {id !== null && !isGone && (
             <TitleBar
-              id={id}
               conversation={conversation.data ?? null}
               view={place.view}
               isContextShown={isContextShown}
@@ -304,13 +316,14 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
               onContext={() => setContextShown(!isContextShown)}
               onJump={jump}
               onRename={(title) => rename.mutate({ id, title }, { onError: setProblem })}
-              onPin={() => conversation.data && pin.mutate({ ...conversation.data, isPinned: !conversation.data.isPinned }, { onError: setProblem })}
+              onPin={() => conversation.data && arrange.mutate({ id, pinned: !conversation.data.isPinned }, { onError: setProblem })}
+              onArrange={() => setArranging(id)}
               proof={proof?.of === id ? proof : null}
               onVerify={() => verify.mutate(id, { onSuccess: (found) => setProof({ of: id, isIntact: found.ok, text: found.ok ? t.intact(count(found.entries, language)) : t.broken(String(found.problems.length)) }), onError: setProblem })}
               onShare={() => setSharing(id)}
+              onExport={() => setExporting(id)}
               onRemove={removeThis}
               onErase={() => setErasing({ conversation: id, title: conversation.data?.title ?? "" })}
-              onProblem={setProblem}
             />
           )}
           {!isConnected && <p className="notice lost" role="status"><span className="dot" />{t.reconnecting}</p>}
@@ -375,6 +388,10 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
       <Palette open={box === "palette"} onClose={() => setBox(null)} onOpen={open} commands={commands} />
       <Manage section={section} onSection={setSection} onOpen={open} />
       <ShareBox conversation={sharing} isShared={conversation.data?.isShared ?? false} onClose={() => setSharing(null)} />
+      <ExportBox conversation={exporting} onClose={() => setExporting(null)} onProblem={setProblem} />
+      <ArrangeBox conversation={arranging !== null && arranging === id ? (conversation.data ?? null) : null} onClose={() => setArranging(null)} />
+      <FeedbackBox conversation={id ?? ""} about={rated} onClose={() => setRated(null)} />
+      <TrustBox conversation={id ?? ""} message={trusted} onClose={() => setTrusted(null)} onJump={jump} />
       <EraseBox what={erasing} onClose={() => setErasing(null)} onErased={(what) => what.message === undefined && begin()} />
     </>
   );

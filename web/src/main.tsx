@@ -7,6 +7,7 @@ import { renew } from "./api/queries";
 import { App } from "./App";
 import { Toasts } from "./components/Bits";
 import { isConnected, onConnection } from "./state/connection";
+import "@fontsource-variable/noto-sans-sc"; // fetched, slice by slice, only where the system has no font for Chinese
 import "./styles.css";
 import { firstLanguage, tongue, TongueContext, type Language } from "./texts";
 

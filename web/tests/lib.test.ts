@@ -9,7 +9,7 @@ import { EventCutter } from "../src/lib/sse";
 
 const message = (seq: number, more: Partial<Message> = {}): Message => ({
   id: `m${seq}`, seq, role: "user", name: null, text: `text ${seq}`, thinking: "", calls: [], answers: null, images: [],
-  tokens: 3, saidAt: "2026-01-01T00:00:00Z", parentSeq: seq - 1 || null, revision: 1, isDeleted: false, isPinned: false, isRemoved: false, isComplete: true, ...more,
+  tokens: 3, saidAt: "2026-01-01T00:00:00Z", parentSeq: seq - 1 || null, revision: 1, isDeleted: false, isPinned: false, isRemoved: false, isQuarantined: false, origin: "user", isComplete: true, ...more,
 });
 const compaction = (id: string, firstSeq: number, lastSeq: number, more: Partial<Compaction> = {}): Compaction => ({
   id, number: 1, level: 1, firstSeq, lastSeq, summary: "s", trigger: "auto", strategy: "extract", originalCount: 2,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { dayOf, linesOf, type Listed } from "../src/lib/conversations";
+import { arrangedIn, dayOf, linesOf, namesIn, type Listed } from "../src/lib/conversations";
 import { barsOf, seqAt } from "../src/lib/map";
 import { changesBetween, quotationsIn } from "../src/lib/quotations";
 import { attachedIn, withAttached } from "../src/lib/uploads";
@@ -8,7 +8,7 @@ import { unsentFrom } from "../src/state/unsent";
 
 const NOW = new Date(2026, 10, 18, 12);
 const listed = (id: string, updatedAt: Date, more: Partial<Listed> = {}): Listed => ({
-  id, title: id, parentId: null, count: 1, createdAt: updatedAt.toISOString(), updatedAt: updatedAt.toISOString(), isPinned: false, isDeleted: false, isOffRecord: false, isShared: false, metadata: {}, ...more,
+  id, title: id, parentId: null, count: 1, createdAt: updatedAt.toISOString(), updatedAt: updatedAt.toISOString(), isPinned: false, isDeleted: false, isOffRecord: false, isShared: false, folder: "", tags: [], feedback: {}, metadata: {}, ...more,
 });
 
 describe("the list of conversations", () => {
@@ -25,6 +25,30 @@ describe("the list of conversations", () => {
   it("counts days by midnight, not by hours", () => {
     expect(dayOf(new Date(2026, 10, 18, 0, 1).toISOString(), NOW)).toBe("today");
     expect(dayOf(new Date(2026, 10, 17, 23, 59).toISOString(), NOW)).toBe("yesterday");
+  });
+});
+
+describe("folders and tags", () => {
+  const all = [
+    listed("plan", new Date(2026, 10, 18, 9), { folder: "Work", tags: ["q4", "draft"] }),
+    listed("kept", new Date(2026, 10, 18, 8), { folder: "Work", isPinned: true }),
+    listed("trip", new Date(2026, 10, 18, 7), { folder: "家", tags: ["q4"] }),
+    listed("free", new Date(2026, 10, 18, 6)),
+  ];
+  it("stand between the pinned ones and the days, and what is in a shut one is not drawn", () => {
+    expect(linesOf(all, NOW).map((line) => line.key)).toEqual(["day-pinned", "kept", "day-folder Work", "plan", "day-folder 家", "trip", "day-today", "free"]);
+    expect(linesOf(all, NOW, new Set(["Work"])).map((line) => line.key)).not.toContain("plan");
+  });
+  it("are named once each", () => {
+    expect(namesIn(all, "tags")).toEqual(["draft", "q4"]);
+    expect(namesIn(all, "folder")).toHaveLength(2);
+  });
+  it.each([[{}], [{ folder: 3, tags: "x", feedback: [] }], [{ tags: [null, " "], feedback: { a: null, b: { rating: "superb" } } }]])("stand %j", (metadata) => {
+    expect(arrangedIn(metadata)).toEqual({ isPinned: false, folder: "", tags: [], feedback: {} });
+  });
+  it("are read, and feedback with them", () => {
+    const feedback = { m1: { rating: "bad", reason: "too long", turn_id: "t1", given_at: "" } };
+    expect(arrangedIn({ pinned: true, folder: " Work ", tags: ["q4"], feedback })).toEqual({ isPinned: true, folder: "Work", tags: ["q4"], feedback: { m1: { rating: "bad", reason: "too long" } } });
   });
 });
 

@@ -3,21 +3,25 @@
 import { useMemo } from "react";
 
 import type { MessageActions } from "../components/history/MessageRow";
+import type { Feedback } from "../lib/conversations";
 import type { Message } from "../lib/model";
 import type { Asking } from "../state/useAnswer";
 import { call } from "./http";
-import { useChange } from "./queries";
+import { useChange, useGiveFeedback } from "./queries";
 
 interface Told {
   readonly onEditing: (id: string | null) => void;
   readonly onFork: (conversation: string) => void;
   readonly onErase: (message: Message) => void;
   readonly onWhy: (message: Message) => void;
+  readonly onBad: (message: Message, before: Feedback | null) => void;
+  readonly onTrust: (message: Message) => void;
   readonly onProblem: (problem: unknown) => void;
 }
 
 export function useMessageActions(conversation: string | null, asking: Asking, told: Told): MessageActions {
   const change = useChange((run: () => Promise<void>) => run());
+  const give = useGiveFeedback();
   return useMemo(() => {
     const id = conversation ?? "";
     const run = (work: () => Promise<void>) => change.mutate(work, { onError: told.onProblem });
@@ -49,8 +53,13 @@ export function useMessageActions(conversation: string | null, asking: Asking, t
         }),
       erase: told.onErase,
       why: told.onWhy,
+      trust: told.onTrust,
+      rate: (message, rating, before) => {
+        if (rating === "bad" && before?.rating !== "bad") told.onBad(message, before);
+        else give.mutate({ id, message: message.id, feedback: before?.rating === rating ? null : { rating, reason: null } }, { onError: told.onProblem });
+      },
       switchTo: ({ branch }) =>
         run(async () => void (await call("put", "/conversations/{conversation_id}/branches/{branch_id}/active", { at: { ...here, branch_id: branch } }))),
     };
-  }, [conversation, asking, change, told]);
+  }, [conversation, asking, change, give, told]);
 }

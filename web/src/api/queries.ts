@@ -4,7 +4,7 @@ import { keepPreviousData, useInfiniteQuery, useMutation, useQuery, useQueryClie
 
 import { useEffect, useMemo, useState } from "react";
 
-import type { Listed } from "../lib/conversations";
+import { arrangedIn, type Feedback, type Listed } from "../lib/conversations";
 import type { Compaction, Gauge, Message, Part, Version } from "../lib/model";
 import type { Attached } from "../lib/uploads";
 import { blockOf } from "../lib/payload";
@@ -54,22 +54,54 @@ function listed(wire: Shape<"ConversationOut">): Listed {
     count: wire.entry_count,
     createdAt: wire.created_at,
     updatedAt: wire.updated_at,
-    isPinned: wire.metadata[PINNED] === true,
     isDeleted: wire.is_deleted,
     isOffRecord: wire.off_record,
     isShared: wire.metadata["share"] !== undefined,
+    ...arrangedIn(wire.metadata),
     metadata: wire.metadata,
   };
 }
 
-/** In a conversation's metadata: whether it stands above the others. */
-const PINNED = "pinned";
-
-export function usePinConversation() {
-  return useChange(async ({ id, metadata, isPinned }: Pick<Listed, "id" | "metadata" | "isPinned">) => {
-    const { [PINNED]: _, ...others } = metadata;
-    await call("patch", "/conversations/{conversation_id}", { at: { conversation_id: id }, body: { metadata: isPinned ? { ...others, [PINNED]: true } : others } });
+/** Where a conversation stands in the list: above the others, in a folder, under tags. */
+export function useArrange() {
+  return useChange(async ({ id, ...changes }: { id: string; pinned?: boolean; folder?: string; tags?: readonly string[] }) => {
+    const at = { conversation_id: id };
+    const { metadata } = await call("get", "/conversations/{conversation_id}", { at }); // as it is now: others write there too
+    const arranged = Object.entries({ ...metadata, ...changes }).filter(([name, value]) => !(name in changes) || (Array.isArray(value) ? value.length > 0 : Boolean(value)));
+    await call("patch", "/conversations/{conversation_id}", { at, body: { metadata: Object.fromEntries(arranged) } });
   });
+}
+
+/** What the person thinks of an answer; null takes it back. */
+export function useGiveFeedback() {
+  return useChange(async ({ id, message, feedback }: { id: string; message: string; feedback: Feedback | null }) => {
+    const at = { conversation_id: id, message_id: message };
+    if (feedback === null) await call("delete", "/conversations/{conversation_id}/messages/{message_id}/feedback", { at });
+    else await call("put", "/conversations/{conversation_id}/messages/{message_id}/feedback", { at, body: { ...feedback } });
+  });
+}
+
+/** Where a message went: the summaries, memories and requests to models that it reached. */
+export function useSpread(id: string, message: string | null) {
+  return useQuery({
+    queryKey: ["spread", id, message],
+    enabled: message !== null,
+    queryFn: () => call("get", "/conversations/{conversation_id}/messages/{message_id}/spread", { at: { conversation_id: id, message_id: message ?? "" } }),
+  });
+}
+
+/** Takes a message out of every view at once, or back into them. */
+export function useQuarantine() {
+  return useChange(async ({ id, message, isBack }: { id: string; message: string; isBack: boolean }) => {
+    const at = { conversation_id: id, message_id: message };
+    if (isBack) await call("delete", "/conversations/{conversation_id}/messages/{message_id}/quarantine", { at });
+    else await call("put", "/conversations/{conversation_id}/messages/{message_id}/quarantine", { at });
+  });
+}
+
+/** A memory that rests on what is not the user's own becomes the user's own. */
+export function useConfirmMemory() {
+  return useChange((memory: string) => call("post", "/memories/{memory_id}/confirm", { at: { memory_id: memory } }));
 }
 
 /** A link with which anybody may read the conversation; one made before is revoked. */

@@ -146,6 +146,68 @@ export interface paths {
         };
         trace?: never;
     };
+    "/conversations/{conversation_id}/messages/{message_id}/feedback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    message_id: string;
+                    conversation_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["NewFeedback"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["FeedbackOut"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    message_id: string;
+                    conversation_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["FeedbackRemoved"];
+                    };
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/conversations/{conversation_id}/messages/{message_id}/pin": {
         parameters: {
             query?: never;
@@ -172,6 +234,64 @@ export interface paths {
                     };
                     content: {
                         "application/json": components["schemas"]["MessageOut"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    message_id: string;
+                    conversation_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["MessageOut"];
+                    };
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/conversations/{conversation_id}/messages/{message_id}/quarantine": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    message_id: string;
+                    conversation_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SpreadOut"];
                     };
                 };
             };
@@ -953,6 +1073,43 @@ export interface paths {
                     };
                     content: {
                         "application/json": components["schemas"]["MessagePage"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/conversations/{conversation_id}/messages/{message_id}/spread": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    message_id: string;
+                    conversation_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SpreadOut"];
                     };
                 };
             };
@@ -2118,6 +2275,42 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/memories/{memory_id}/confirm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    memory_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["MemoryOut"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/memories/{memory_id}/erase": {
         parameters: {
             query?: never;
@@ -2429,6 +2622,17 @@ export interface components {
             /** Format: date-time */
             erased_at: string;
         };
+        FeedbackOut: {
+            message_id: string;
+            turn_id: string | null;
+            rating: string;
+            reason: string | null;
+            /** Format: date-time */
+            given_at: string;
+        };
+        FeedbackRemoved: {
+            removed: boolean;
+        };
         FileOut: {
             path: string;
             size_bytes: number;
@@ -2614,6 +2818,11 @@ export interface components {
             /** @default false */
             off_record?: boolean;
         };
+        NewFeedback: {
+            /** @enum {string} */
+            rating: "good" | "bad";
+            reason?: string | null;
+        };
         NewShare: {
             /** @default false */
             thinking?: boolean;
@@ -2733,6 +2942,10 @@ export interface components {
             /** @default [] */
             files?: string[];
         };
+        ReachedOut: {
+            conversation_id: string;
+            id: string;
+        };
         RecallHitOut: {
             conversation_id: string;
             ids: string[];
@@ -2823,6 +3036,13 @@ export interface components {
         SourceOut: {
             conversation_id: string;
             seq: number;
+        };
+        SpreadOut: {
+            conversation_id: string;
+            seq: number;
+            summaries: string[];
+            memories: string[];
+            requests: components["schemas"]["ReachedOut"][];
         };
         Stats: {
             owner: string;

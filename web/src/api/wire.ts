@@ -27,6 +27,8 @@ export function messageFrom(wire: Shape<"MessageOut">): Message {
     isDeleted: wire.is_deleted,
     isRemoved: wire.is_removed,
     isPinned: wire.is_pinned,
+    isQuarantined: wire.is_quarantined,
+    origin: wire.origin,
     isComplete: wire.is_complete,
   };
 }

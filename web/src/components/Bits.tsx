@@ -66,7 +66,7 @@ export function Box({ title, open, onClose, isLarge = false, children }: BoxProp
     <Dialog.Root open={open} onOpenChange={(isOpen) => !isOpen && onClose()}>
       <Dialog.Portal>
         <Dialog.Overlay className="veil" />
-        <Dialog.Content className={isLarge ? "dialog large" : "dialog"} aria-describedby={undefined}>
+        <Dialog.Content className={isLarge ? "dialog large" : "dialog"} aria-describedby={undefined} onOpenAutoFocus={toItself}>
           <div className="row whole" style={{ marginBottom: "0.7rem" }}>
             <Dialog.Title asChild>
               <h2 className="grow">{title}</h2>
@@ -78,6 +78,12 @@ export function Box({ title, open, onClose, isLarge = false, children }: BoxProp
       </Dialog.Portal>
     </Dialog.Root>
   );
+}
+
+/** Where nothing in a dialog asks for the keyboard, it goes to the dialog, not to the button that closes it. */
+function toItself(event: Event): void {
+  event.preventDefault();
+  if (event.currentTarget instanceof HTMLElement) event.currentTarget.focus();
 }
 
 interface TroubleProps {

@@ -1,9 +1,17 @@
 /** Small pictures for buttons that have no room for words; the words stand in the button's label. */
 
 const PATHS = {
+  bad: "M7 4h9l3 8v2h-6l1 5-2 1.5L8 14H7zM7 4H4v10h3",
+  folder: "M3 6h6l2 2h10v11H3z",
+  good: "M7 20h9l3-8v-2h-6l1-5-2-1.500L8 10H7zM7 20H4V10h3",
+  hand: "M5 5l14 14M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18z",
+  save: "M12 4v11M7 11l5 5 5-5M4 20h16",
+  spread: "M6 12h4M14 6l4-2M14 18l4 2M10 12l4-6M10 12l4 6M10 12h9",
+  tag: "M4 4h8l8 8-8 8-8-8zM8 8h.1",
   again: "M20 11a8 8 0 1 0-2.3 6M20 5v6h-6",
   answer: "M12 3l1.8 5.2L19 10l-5.2 1.8L12 17l-1.8-5.200L5 10l5.200-1.800zM19 15l.8 2.200L22 18l-2.200.8L19 21l-.8-2.200L16 18l2.200-.8z",
   branch: "M6 3v12M6 15a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM18 3a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM18 9c0 5-6 4-12 7",
+  chat: "M4 5h16v11H9l-5 4z",
   check: "M5 12.500l4.500 4.500L19 7.500",
   chevron: "M7 10l5 5 5-5",
   clip: "M8 12l6-6a3.500 3.500 0 0 1 5 5l-8.500 8.500a5.500 5.500 0 0 1-8-8L10 4",
@@ -52,11 +60,13 @@ interface Props {
   readonly onClick: () => void;
   readonly disabled?: boolean;
   readonly className?: string;
+  /** Of a button that stays pressed. */
+  readonly isOn?: boolean;
 }
 
-export function IconButton({ icon, label, onClick, disabled = false, className = "" }: Props) {
+export function IconButton({ icon, label, onClick, disabled = false, className = "", isOn }: Props) {
   return (
-    <button type="button" className={`plain ${className}`} aria-label={label} title={label} disabled={disabled} onClick={onClick}>
+    <button type="button" className={`plain ${className}`} aria-label={label} aria-pressed={isOn} title={label} disabled={disabled} onClick={onClick}>
       <Icon name={icon} />
     </button>
   );

@@ -6,9 +6,13 @@ import { useConversations } from "../api/queries";
 import { firstLine } from "../lib/format";
 import { useTexts } from "../texts";
 import { Box } from "./Bits";
+import { Icon, type IconName } from "./Icon";
 
 export interface Choice {
   readonly label: string;
+  readonly icon: IconName;
+  /** The keys that do the same. */
+  readonly keys?: string;
   readonly run: () => void;
 }
 
@@ -37,7 +41,7 @@ function Choices({ commands, onOpen, onClose }: Omit<Props, "open">) {
   const [chosen, setChosen] = useState(0);
   const list = useRef<HTMLUListElement>(null);
   const conversations = useConversations();
-  const known = (conversations.data?.pages.flatMap((page) => page.items) ?? []).map((one) => ({ label: firstLine(one.title ?? "") || one.id, run: () => onOpen(one.id) }));
+  const known = (conversations.data?.pages.flatMap((page) => page.items) ?? []).map((one): Choice => ({ icon: "chat", label: firstLine(one.title ?? "") || one.id, run: () => onOpen(one.id) }));
   const wanted = typed.trim().toLowerCase();
   const found = [...commands, ...known].filter((choice) => choice.label.toLowerCase().includes(wanted)).slice(0, MOST);
   const at = Math.min(chosen, Math.max(0, found.length - 1));
@@ -71,6 +75,7 @@ function Choices({ commands, onOpen, onClose }: Omit<Props, "open">) {
           aria-controls="palette-choices"
           aria-activedescendant={found.length > 0 ? `palette-${at}` : undefined}
           aria-label={t.palette}
+          placeholder={t.paletteHint}
           onKeyDown={hear}
           onChange={(event) => {
             setTyped(event.target.value);
@@ -81,7 +86,9 @@ function Choices({ commands, onOpen, onClose }: Omit<Props, "open">) {
       <ul className="list" id="palette-choices" role="listbox" aria-label={t.palette} ref={list} style={{ marginTop: "0.6rem" }}>
         {found.map((choice, index) => (
           <li key={index} id={`palette-${index}`} role="option" aria-selected={index === at} className="conversation" aria-current={index === at} onClick={() => run(choice)} onPointerMove={() => setChosen(index)} style={{ cursor: "pointer", borderRadius: 8 }}>
+            <Icon name={choice.icon} />
             <span className="title">{choice.label}</span>
+            {choice.keys && <kbd>{choice.keys}</kbd>}
           </li>
         ))}
         {found.length === 0 && <li className="faint">{t.noHits}</li>}

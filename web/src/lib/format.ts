@@ -4,6 +4,11 @@ export function count(value: number, language: string): string {
   return new Intl.NumberFormat(language).format(value);
 }
 
+/** The language as it is spoken where the browser is: British times for a British reader. */
+function localeOf(language: string): string {
+  return globalThis.navigator?.languages?.find((one) => one.toLowerCase().startsWith(language)) ?? language;
+}
+
 /** 1,234 → 1.2k: for places with little room. */
 export function brief(value: number, language: string): string {
   return new Intl.NumberFormat(language, { notation: "compact", maximumFractionDigits: 1 }).format(value);
@@ -16,7 +21,7 @@ export function moment(value: string, language: string, now = new Date()): strin
   const isToday = date.toDateString() === now.toDateString();
   const year = date.getFullYear() === now.getFullYear() ? {} : ({ year: "numeric" } as const);
   const day = isToday ? {} : ({ month: "short", day: "numeric", ...year } as const);
-  return new Intl.DateTimeFormat(language, { ...day, hour: "numeric", minute: "2-digit" }).format(date);
+  return new Intl.DateTimeFormat(localeOf(language), { ...day, hour: "numeric", minute: "2-digit" }).format(date);
 }
 
 export function seconds(value: number, language: string): string {
@@ -52,5 +57,5 @@ export function firstLine(text: string, most = 80): string {
 /** The day alone. */
 export function day(value: string, language: string): string {
   const date = new Date(value);
-  return Number.isNaN(date.getTime()) ? "" : new Intl.DateTimeFormat(language, { dateStyle: "medium" }).format(date);
+  return Number.isNaN(date.getTime()) ? "" : new Intl.DateTimeFormat(localeOf(language), { dateStyle: "medium" }).format(date);
 }

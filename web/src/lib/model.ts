@@ -25,6 +25,10 @@ export interface Message {
   readonly isPinned: boolean;
   /** Whether the framework it was captured from took it out of its own state. */
   readonly isRemoved: boolean;
+  /** Out of every view, because it is not to be trusted. */
+  readonly isQuarantined: boolean;
+  /** The door it came through. */
+  readonly origin: string;
   /** False for what there is of an answer that was cut short. */
   readonly isComplete: boolean;
 }

@@ -3,7 +3,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef, useState } from "react";
 
-import { open } from "../api/http";
+import { call, open } from "../api/http";
 import { eventsOf } from "../lib/sse";
 import { replayFrom, type Replay } from "../lib/replay";
 import { setWatched } from "./watched";
@@ -22,6 +22,7 @@ export function useReplay({ onBegun, onJump, onProblem }: Moves) {
   const cache = useQueryClient();
   const [replay, setReplay] = useState<Replay | null>(null);
   const running = useRef<AbortController | null>(null);
+  const earlier = useRef<string | null>(null);
   const moves = useRef({ onBegun, onJump, onProblem });
   useEffect(() => {
     moves.current = { onBegun, onJump, onProblem };
@@ -49,6 +50,8 @@ export function useReplay({ onBegun, onJump, onProblem }: Moves) {
         setReplay(now);
         if (now.kind === "begun") {
           setWatched(now.conversation);
+          if (earlier.current !== null) await call("delete", "/conversations/{conversation_id}", { at: { conversation_id: earlier.current } }); // the list has it once
+          earlier.current = now.conversation;
           moves.current.onBegun(now.conversation);
         }
         void cache.invalidateQueries({ predicate: ({ queryKey }) => queryKey.includes(now!.conversation) || queryKey[0] === "conversations" });

@@ -35,9 +35,7 @@ export function ContextColumn({ conversation, onJump }: Props) {
       <Card title={t.timeline}>
         <Timeline conversation={conversation} onJump={onJump} />
       </Card>
-      <Card title={t.perTurn}>
-        <PerTurn conversation={conversation} />
-      </Card>
+      <PerTurn conversation={conversation} />
       {todos.data !== undefined && todos.data.length > 0 && (
         <Card title={t.todos}>
           <Todos todos={todos.data} />
@@ -50,7 +48,7 @@ export function ContextColumn({ conversation, onJump }: Props) {
         <Files conversation={conversation} />
       </Card>
       <section className="card" aria-label={t.settings}>
-        <details className="card-fold" open={window.innerWidth > 900}>
+        <details className="card-fold">
           <summary><h2>{t.settings}</h2></summary>
           <AskingForm key={`asking-${conversation}`} conversation={conversation} />
           <PolicyForm key={conversation} conversation={conversation} />
@@ -139,7 +137,7 @@ function PerTurn({ conversation }: { readonly conversation: string }) {
     const spent = (turns.data ?? []).flatMap((turn) => (turn.sent === null ? [] : [{ at: turn.receivedAt, sent: turn.sent }]));
     return beside(spent.reverse(), compactions.data ?? []);
   }, [turns.data, compactions.data]);
-  return sent.length === 0 ? <p className="faint">{t.noTurns}</p> : <TokensPlot sent={sent} whole={whole} />;
+  return sent.length === 0 ? null : <Card title={t.perTurn}><TokensPlot sent={sent} whole={whole} /></Card>;
 }
 
 function Timeline({ conversation, onJump }: Props) {

@@ -33,6 +33,7 @@ export function TokensPlot({ sent, whole }: Props) {
           { ...axis, size: 46, values: (_, values) => values.map((value) => brief(value, language)) },
         ],
         cursor: { points: { size: 6 } },
+        legend: { show: false },
         series: [
           { label: t.turn },
           { label: t.sent, stroke: colour("--part-window"), width: 2, points },
@@ -51,5 +52,14 @@ export function TokensPlot({ sent, whole }: Props) {
       plot.destroy();
     };
   }, [sent, whole, t, language]);
-  return <div ref={place} className="plot" role="img" aria-label={t.plotLabel(brief(sent.at(-1) ?? 0, language), brief(whole.at(-1) ?? 0, language))} />;
+  const [last, full] = [brief(sent.at(-1) ?? 0, language), brief(whole.at(-1) ?? 0, language)];
+  return (
+    <>
+      <div ref={place} className="plot" role="img" aria-label={t.plotLabel(last, full)} />
+      <ul className="legend" aria-hidden="true">
+        <li><i style={{ background: "var(--part-window)" }} /><span className="grow">{t.sent}</span><span className="number">{last}</span></li>
+        <li><i style={{ background: "var(--part-recalled)" }} /><span className="grow">{t.fullHistory}</span><span className="number">{full}</span></li>
+      </ul>
+    </>
+  );
 }

@@ -4,7 +4,7 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, useState } from "react";
 
 import { useConversations, useImport } from "../../api/queries";
-import { linesOf, type Day, type Line, type Listed } from "../../lib/conversations";
+import { linesOf, namesIn, type Day, type Line, type Listed } from "../../lib/conversations";
 import { brief, firstLine } from "../../lib/format";
 import { useTexts } from "../../texts";
 import { Trouble, useToast } from "../Bits";
@@ -27,15 +27,24 @@ export function Conversations({ current, running, onOpen, searchRef }: Props) {
   const { t } = useTexts();
   const list = useConversations();
   const [isSearching, setSearching] = useState(false);
+  const [tag, setTag] = useState<string | null>(null);
   const all = useMemo(() => list.data?.pages.flatMap((page) => page.items) ?? [], [list.data]);
+  const tags = useMemo(() => namesIn(all, "tags"), [all]);
+  const chosen = tag !== null && tags.includes(tag) ? tag : null;
+  const shown = useMemo(() => (chosen === null ? all : all.filter((one) => one.tags.includes(chosen))), [all, chosen]);
   return (
     <>
       <SearchBox inputRef={searchRef} current={current} onOpen={onOpen} onSearching={setSearching} />
       {list.isError && <Trouble problem={list.error} onRetry={() => void list.refetch()} />}
       {!isSearching && list.data && all.length === 0 && <p className="faint grow">{t.noConversations}</p>}
+      {!isSearching && tags.length > 0 && (
+        <div className="tag-row" role="group" aria-label={t.tags}>
+          {tags.map((one) => <button key={one} className="tag" aria-pressed={one === chosen} onClick={() => setTag(one === chosen ? null : one)}>{one}</button>)}
+        </div>
+      )}
       {!isSearching && all.length > 0 && (
         <Lines
-          all={all}
+          all={shown}
           current={current}
           running={running}
           onOpen={onOpen}
@@ -53,7 +62,14 @@ interface LinesProps extends Omit<Props, "searchRef"> {
 
 /** Drawn as far as they are in sight: there may be thousands. */
 function Lines({ all, current, running, onOpen, onEnd }: LinesProps) {
-  const lines = useMemo(() => linesOf(all, new Date()), [all]);
+  const [shut, setShut] = useState(shutFolders);
+  const lines = useMemo(() => linesOf(all, new Date(), shut), [all, shut]);
+  const toggle = (folder: string) => {
+    const next = new Set(shut);
+    if (!next.delete(folder)) next.add(folder);
+    setShut(next);
+    localStorage.setItem(SHUT, JSON.stringify([...next]));
+  };
   const box = useRef<HTMLElement>(null);
   const { t } = useTexts();
   const virtual = useVirtualizer({
@@ -72,7 +88,7 @@ function Lines({ all, current, running, onOpen, onEnd }: LinesProps) {
       <ul style={{ height: virtual.getTotalSize() }}>
         {virtual.getVirtualItems().map((item) => (
           <li key={item.key} data-index={item.index} ref={virtual.measureElement} style={{ position: "absolute", top: 0, left: 0, right: 0, transform: `translateY(${item.start}px)` }}>
-            <OneLine line={lines[item.index]!} current={current} running={running} onOpen={onOpen} />
+            <OneLine line={lines[item.index]!} current={current} running={running} onOpen={onOpen} shut={shut} onToggle={toggle} />
           </li>
         ))}
       </ul>
@@ -80,14 +96,39 @@ function Lines({ all, current, running, onOpen, onEnd }: LinesProps) {
   );
 }
 
-function OneLine({ line, current, running, onOpen }: { readonly line: Line } & Omit<Props, "searchRef">) {
+interface LineProps extends Omit<Props, "searchRef"> {
+  readonly line: Line;
+  readonly shut: ReadonlySet<string>;
+  readonly onToggle: (folder: string) => void;
+}
+
+const SHUT = "everthread.shut-folders";
+
+function shutFolders(): ReadonlySet<string> {
+  try {
+    const kept: unknown = JSON.parse(localStorage.getItem(SHUT) ?? "[]");
+    return new Set(Array.isArray(kept) ? kept.map(String) : []);
+  } catch {
+    return new Set();
+  }
+}
+
+function OneLine({ line, current, running, onOpen, shut, onToggle }: LineProps) {
   const { t, language } = useTexts();
-  if (line.kind === "heading") return <h2 className="group">{dayName(line.day, t.days, language)}</h2>;
+  if (line.kind === "heading") {
+    const { day } = line;
+    if (typeof day === "string" || "month" in day) return <h2 className="group">{dayName(day, t.days, language)}</h2>;
+    return (
+      <h2 className="group">
+        <button className="folder" aria-expanded={!shut.has(day.folder)} onClick={() => onToggle(day.folder)}><Icon name="folder" /><span>{day.folder}</span><Icon name="chevron" /></button>
+      </h2>
+    );
+  }
   const { conversation, depth } = line;
   const title = firstLine(conversation.title ?? "") || t.untitled;
   return (
     <button className="conversation" data-depth={Math.min(2, depth)} aria-current={current === conversation.id} title={title} onClick={() => onOpen(conversation.id)}>
-      {depth > 0 && <Icon name="tool" />}
+      {depth > 0 && <Icon name="branch" />}
       <span className="title">{title}</span>
       {running === conversation.id && <span className="dot" role="img" aria-label={t.running} />}
       {conversation.isOffRecord && <span className="tag">{t.offRecordTag}</span>}
@@ -96,7 +137,7 @@ function OneLine({ line, current, running, onOpen }: { readonly line: Line } & O
   );
 }
 
-function dayName(day: Day, names: Readonly<Record<"pinned" | "today" | "yesterday" | "week", string>>, language: string): string {
+function dayName(day: Exclude<Day, { readonly folder: string }>, names: Readonly<Record<"pinned" | "today" | "yesterday" | "week", string>>, language: string): string {
   if (typeof day === "string") return names[day];
   const [year, month] = day.month.split("-").map(Number);
   const isThisYear = year === new Date().getFullYear();

@@ -3,7 +3,6 @@
 import * as Menu from "@radix-ui/react-dropdown-menu";
 import { useState } from "react";
 
-import { download, type Wanted } from "../../api/actions";
 import type { Listed } from "../../lib/conversations";
 import { count, day } from "../../lib/format";
 import { useTexts } from "../../texts";
@@ -13,7 +12,6 @@ interface Props {
   readonly conversation: Listed | null;
   /** What verifying it has found. */
   readonly proof: { readonly isIntact: boolean; readonly text: string } | null;
-  readonly id: string;
   readonly view: "history" | "model";
   readonly isContextShown: boolean;
   readonly onView: (view: "history" | "model") => void;
@@ -22,14 +20,13 @@ interface Props {
   readonly onJump: (seq: number | null) => void;
   readonly onRename: (title: string) => void;
   readonly onPin: () => void;
+  readonly onArrange: () => void;
   readonly onVerify: () => void;
   readonly onShare: () => void;
+  readonly onExport: () => void;
   readonly onRemove: () => void;
   readonly onErase: () => void;
-  readonly onProblem: (problem: unknown) => void;
 }
-
-const FORMATS = ["md", "html", "pdf", "json", "archive"] as const;
 
 export function TitleBar(props: Props) {
   const { t, language } = useTexts();
@@ -57,6 +54,8 @@ export function TitleBar(props: Props) {
               {conversation.isDeleted && ` · ${t.deleted}`}
               {conversation.isOffRecord && ` · ${t.offRecordTag}`}
               {conversation.isShared && ` · ${t.sharedTag}`}
+              {conversation.folder !== "" && ` · ${conversation.folder}`}
+              {conversation.tags.map((tag) => ` · #${tag}`)}
               {props.proof !== null && <span className={props.proof.isIntact ? "good" : "bad"}> · {props.proof.text}</span>}
             </p>
           )}
@@ -75,9 +74,8 @@ export function TitleBar(props: Props) {
   );
 }
 
-function More({ id, conversation, onNaming, onPin, onJump, onVerify, onShare, onRemove, onErase, onProblem }: Props & { readonly onNaming: () => void }) {
+function More({ conversation, onNaming, onPin, onArrange, onJump, onVerify, onShare, onExport, onRemove, onErase }: Props & { readonly onNaming: () => void }) {
   const { t } = useTexts();
-  const [wanted, setWanted] = useState<Wanted>({ thinking: true, tools: true });
   return (
     <Menu.Root>
       <Menu.Trigger className="plain" aria-label={t.more} title={t.more}><Icon name="more" /></Menu.Trigger>
@@ -85,27 +83,14 @@ function More({ id, conversation, onNaming, onPin, onJump, onVerify, onShare, on
         <Menu.Content className="menu" align="end" sideOffset={4}>
           <Menu.Item onSelect={() => setTimeout(onNaming)}><Icon name="edit" />{t.rename}</Menu.Item>
           <Menu.Item onSelect={onPin}><Icon name="pin" />{conversation?.isPinned ? t.unpinConversation : t.pinConversation}</Menu.Item>
+          <Menu.Item onSelect={onArrange}><Icon name="folder" />{t.arrange} …</Menu.Item>
+          <Menu.Separator className="line" />
           <Menu.Item onSelect={() => onJump(1)}><Icon name="up" />{t.toFirst}</Menu.Item>
           <Menu.Item onSelect={() => onJump(null)}><Icon name="down" />{t.toNewest}</Menu.Item>
+          <Menu.Separator className="line" />
           <Menu.Item onSelect={onVerify}><Icon name="shield" />{t.verify}</Menu.Item>
           {conversation?.isOffRecord === false && <Menu.Item onSelect={onShare}><Icon name="link" />{t.share} …</Menu.Item>}
-          <Menu.Separator className="line" />
-          <Menu.Label className="faint">{t.export}</Menu.Label>
-          {(["thinking", "tools"] as const).map((part) => (
-            <Menu.CheckboxItem
-              key={part}
-              checked={wanted[part]}
-              onCheckedChange={(isWanted) => setWanted({ ...wanted, [part]: isWanted })}
-              onSelect={(event) => event.preventDefault()}
-            >
-              <span aria-hidden="true">{wanted[part] ? "☑" : "☐"}</span> {part === "thinking" ? t.withThinking : t.withTools}
-            </Menu.CheckboxItem>
-          ))}
-          {FORMATS.map((format) => (
-            <Menu.Item key={format} onSelect={() => void download(id, format, wanted).catch(onProblem)}>
-              {t.exportAs(t.formats[format])}
-            </Menu.Item>
-          ))}
+          <Menu.Item onSelect={onExport}><Icon name="save" />{t.export} …</Menu.Item>
           <Menu.Separator className="line" />
           <Menu.Item onSelect={onRemove}><Icon name="remove" />{t.remove}</Menu.Item>
           <Menu.Item className="bad" onSelect={onErase}><Icon name="close" />{t.erase} …</Menu.Item>

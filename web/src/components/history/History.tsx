@@ -145,6 +145,7 @@ export function History(props: Props) {
                         results={row.results}
                         versions={versionsOf(row.message, props.versions)}
                         seen={seenAs(row.message.seq, window, recalled.seqs, summaries)}
+                        feedback={about.data?.feedback[row.message.id] ?? null}
                         sources={row.message.id === recalled.answerId ? recalled.pieces : NO_SOURCES}
                         onJump={onJump}
                         isCurrent={current === row.message.id}

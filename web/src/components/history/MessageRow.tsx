@@ -4,6 +4,7 @@ import * as Menu from "@radix-ui/react-dropdown-menu";
 import { memo, useState } from "react";
 
 import type { Recalled } from "../../api/queries";
+import type { Feedback } from "../../lib/conversations";
 import { briefly, count, firstLine, moment } from "../../lib/format";
 import type { Message, Version } from "../../lib/model";
 import { attachedIn } from "../../lib/uploads";
@@ -24,6 +25,8 @@ export interface MessageActions {
   readonly switchTo: (version: Version) => void;
   /** What the model saw when it said this; null where that is not known. */
   readonly why: (message: Message) => void;
+  readonly rate: (message: Message, rating: Feedback["rating"], before: Feedback | null) => void;
+  readonly trust: (message: Message) => void;
 }
 
 /** How the model sees a message in the next request: as it is, in a summary, or not at all. */
@@ -38,6 +41,8 @@ interface Props {
   /** What was recalled to say this. */
   readonly sources: Recalled["pieces"];
   readonly onJump: (seq: number) => void;
+  /** What the person thinks of it. */
+  readonly feedback: Feedback | null;
   readonly isCurrent: boolean;
   /** Whether one jumped here. */
   readonly isTarget: boolean;
@@ -47,7 +52,7 @@ interface Props {
 }
 
 export const MessageRow = memo(function MessageRow(props: Props) {
-  const { message, results, seen, isCurrent, isTarget, isEditing, onEditing, actions } = props;
+  const { message, results, seen, feedback, isCurrent, isTarget, isEditing, onEditing, actions } = props;
   const { t, language } = useTexts();
   const { text, files } = attachedIn(message.text);
   const gutter = message.isPinned ? "pinned" : seen === "window" ? null : seen;
@@ -57,7 +62,7 @@ export const MessageRow = memo(function MessageRow(props: Props) {
       data-seq={message.seq}
       data-role={message.role}
       data-outside={seen === "summarized" || seen === "outside"}
-      data-deleted={message.isDeleted}
+      data-deleted={message.isDeleted || message.isQuarantined}
       data-current={isCurrent}
       data-target={isTarget}
       aria-label={`${whoSays(message, t)} ${message.seq}`}
@@ -71,10 +76,12 @@ export const MessageRow = memo(function MessageRow(props: Props) {
         {message.isPinned && <span className="tag" data-kind="pinned">{t.pinned}</span>}
         {message.isDeleted && <span className="tag">{t.deleted}</span>}
         {message.isRemoved && <span className="tag" title={t.removedByFrameworkWhy}>{t.removedByFramework}</span>}
+        {message.isQuarantined && <span className="tag" data-kind="bad">{t.quarantinedTag}</span>}
+        {FROM_OUTSIDE.includes(message.origin) && <span className="tag" data-kind="outside" title={t.outsideHint}>{t.doors[message.origin]}</span>}
         {!message.isComplete && <span className="tag">{t.cutShort}</span>}
         {seen === "recalled" && <span className="tag" data-kind="recalled">{t.recalledTag}</span>}
         <Versions {...props} />
-        <Tools message={message} actions={actions} onEdit={() => onEditing(message.id)} />
+        <Tools message={message} feedback={feedback} actions={actions} onEdit={() => onEditing(message.id)} />
       </header>
       {gutter !== null && <span className="gutter" data-kind={gutter} role="img" aria-label={t.gutters[gutter]} title={t.gutters[gutter]} />}
       <Sources {...props} />
@@ -110,6 +117,8 @@ export const MessageRow = memo(function MessageRow(props: Props) {
 });
 
 const MOST_SOURCES = 3;
+/** Doors through which what others wrote comes in: the message says so. */
+const FROM_OUTSIDE: readonly string[] = ["outside_tool", "import", "subagent"];
 
 /** The earlier messages that were brought back for this answer, each a way to the original. */
 function Sources({ sources, onJump }: Props) {
@@ -156,19 +165,22 @@ function Versions({ message, versions, actions }: Props) {
 }
 
 /** The usual ones at hand, the others behind one button; on a phone all of them behind it. */
-function Tools({ message, actions, onEdit }: { readonly message: Message; readonly actions: MessageActions; readonly onEdit: () => void }) {
+function Tools({ message, feedback, actions, onEdit }: { readonly message: Message; readonly feedback: Feedback | null; readonly actions: MessageActions; readonly onEdit: () => void }) {
   const { t } = useTexts();
   const toast = useToast();
   const copy = () => void copied(message.text).then((isDone) => toast({ text: isDone ? t.copied : t.notCopied }));
-  const usual: { icon: IconName; label: string; run: () => void; isShown: boolean }[] = [
+  const isAnswer = message.role === "assistant" && message.text !== "";
+  const usual: { icon: IconName; label: string; run: () => void; isShown: boolean; isOn?: boolean }[] = [
     { icon: "copy", label: t.copy, run: copy, isShown: message.text !== "" },
     { icon: "edit", label: t.edit, run: onEdit, isShown: message.role === "user" },
     { icon: "again", label: t.regenerate, run: () => actions.regenerate(message), isShown: message.role === "assistant" },
+    { icon: "good", label: t.goodAnswer, run: () => actions.rate(message, "good", feedback), isShown: isAnswer, isOn: feedback?.rating === "good" },
+    { icon: "bad", label: t.badAnswer, run: () => actions.rate(message, "bad", feedback), isShown: isAnswer, isOn: feedback?.rating === "bad" },
   ];
   const offered = usual.filter((one) => one.isShown);
   return (
-    <span className="tools">
-      {offered.map((one) => <IconButton key={one.icon} icon={one.icon} label={one.label} onClick={one.run} />)}
+    <span className="tools" data-rated={feedback !== null}>
+      {offered.map((one) => <IconButton key={one.icon} icon={one.icon} label={one.label} onClick={one.run} {...(one.isOn === undefined ? {} : { isOn: one.isOn })} />)}
       <Menu.Root>
         <Menu.Trigger className="plain always" aria-label={t.messageActions} title={t.messageActions}><Icon name="more" /></Menu.Trigger>
         <Menu.Portal>
@@ -177,6 +189,7 @@ function Tools({ message, actions, onEdit }: { readonly message: Message; readon
             <Item icon="pin" label={message.isPinned ? t.unpin : t.pin} onSelect={() => actions.pin(message)} />
             <Item icon="branch" label={t.fork} onSelect={() => actions.fork(message)} />
             {message.role === "assistant" && <Item icon="context" label={t.why} onSelect={() => actions.why(message)} />}
+            <Item icon="spread" label={`${t.trust} …`} onSelect={() => actions.trust(message)} />
             <Menu.Separator className="line" />
             <Item icon={message.isDeleted ? "undo" : "remove"} label={message.isDeleted ? t.restore : t.remove} onSelect={() => actions.remove(message)} />
             <Menu.Item className="bad" onSelect={() => actions.erase(message)}><Icon name="close" />{t.erase} …</Menu.Item>

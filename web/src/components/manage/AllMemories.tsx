@@ -2,11 +2,12 @@
 
 import { useState } from "react";
 
-import { useAddMemory, useAllMemories, useChangeMemory, useErase, useForget, useMemoryHistory } from "../../api/queries";
+import { useAddMemory, useAllMemories, useChangeMemory, useConfirmMemory, useErase, useForget, useMemoryHistory } from "../../api/queries";
 import { moment } from "../../lib/format";
 import type { Shape } from "../../api/wire";
 import { useTexts } from "../../texts";
 import { Trouble, useToast } from "../Bits";
+import { IconButton } from "../Icon";
 
 export function AllMemories({ onOpen }: { readonly onOpen: (conversation: string, at?: number) => void }) {
   const { t } = useTexts();
@@ -44,6 +45,7 @@ function OneMemory({ memory, onOpen }: { readonly memory: Shape<"MemoryOut">; re
   const [isEditing, setEditing] = useState(false);
   const [isAsked, setAsked] = useState(false);
   const change = useChangeMemory();
+  const confirmed = useConfirmMemory();
   const forget = useForget();
   const erase = useErase();
   const history = useMemoryHistory(isAsked ? memory.id : null);
@@ -66,13 +68,17 @@ function OneMemory({ memory, onOpen }: { readonly memory: Shape<"MemoryOut">; re
       <div className="row faint">
         <span>{t.memoryKinds[memory.kind] ?? memory.kind}{memory.scope !== "user" && ` · ${t.onlyHere}`}</span>
         {memory.is_pinned && <span className="tag" data-kind="pinned">{t.pinned}</span>}
-        <span className="grow" />
+        {memory.trust === "data" && <span className="tag" data-kind="outside" title={t.unconfirmedHint}>{t.unconfirmed}</span>}
         {memory.source !== null && memory.source.seq > 0 && <button className="link" onClick={() => onOpen(memory.source!.conversation_id, memory.source!.seq)}>{t.source} #{memory.source.seq}</button>}
-        <button className="link" onClick={() => setEditing(!isEditing)}>{t.edit}</button>
-        <button className="link" onClick={() => change.mutate({ id: memory.id, pinned: !memory.is_pinned })}>{memory.is_pinned ? t.unpin : t.pin}</button>
-        <button className="link" onClick={() => setAsked(!isAsked)}>{t.whyMemory}</button>
-        <button className="link" onClick={() => forget.mutate({ memory: memory.id, isBack: false }, { onSuccess: () => toast({ text: t.forgotten, undo: () => forget.mutate({ memory: memory.id, isBack: true }) }) })}>{t.forget}</button>
-        <button className="link bad" onClick={() => confirm(t.eraseMemoryAsk) && erase.mutate({ memory: memory.id }, { onSuccess: (proof) => toast({ text: t.erasedBrief(proof.entries) }) })}>{t.erase}</button>
+        <span className="grow" />
+        <span className="row tight whole">
+        {memory.trust === "data" && <button onClick={() => confirmed.mutate(memory.id)}>{t.confirmMemory}</button>}
+        <IconButton icon="edit" label={t.edit} onClick={() => setEditing(!isEditing)} />
+        <IconButton icon="pin" label={memory.is_pinned ? t.unpin : t.pin} isOn={memory.is_pinned} onClick={() => change.mutate({ id: memory.id, pinned: !memory.is_pinned })} />
+        <IconButton icon="spread" label={t.whyMemory} isOn={isAsked} onClick={() => setAsked(!isAsked)} />
+        <IconButton icon="remove" label={t.forget} onClick={() => forget.mutate({ memory: memory.id, isBack: false }, { onSuccess: () => toast({ text: t.forgotten, undo: () => forget.mutate({ memory: memory.id, isBack: true }) }) })} />
+        <IconButton icon="close" className="bad" label={t.erase} onClick={() => confirm(t.eraseMemoryAsk) && erase.mutate({ memory: memory.id }, { onSuccess: (proof) => toast({ text: t.erasedBrief(proof.entries) }) })} />
+        </span>
       </div>
       {isAsked && history.data && (
         <ul className="list faint">

@@ -21,11 +21,12 @@ export function Knowledge() {
     <div className="stack">
       <p className="soft">{t.knowledgeText}</p>
       {collections.isError && <Trouble problem={collections.error} />}
-      <div className="row">
+      {collections.data !== undefined && names.length === 0 && <p className="faint">{t.noKnowledge}</p>}
+      {names.length > 0 && <div className="row">
         {names.map((one) => <button key={one} aria-pressed={one === current} className={one === current ? "primary" : ""} onClick={() => setChosen(one)}>{one}</button>)}
-      </div>
+      </div>}
       <div className="row whole">
-        <input value={name} onChange={(event) => setName(event.target.value)} aria-label={t.collection} placeholder={`${t.collection}: ${into}`} />
+        <input value={name} onChange={(event) => setName(event.target.value)} aria-label={t.collection} placeholder={t.collectionHint(into)} />
         <button className="primary" disabled={add.isPending} onClick={() => input.current?.click()}>{t.addDocuments}</button>
         <input ref={input} type="file" multiple hidden aria-label={t.addDocuments} onChange={(event) => event.target.files?.length && add.mutate({ collection: into, files: [...event.target.files] }, { onSuccess: () => setChosen(into) })} />
       </div>

@@ -26,16 +26,16 @@ export function Manage({ section, onSection, onOpen }: Props) {
     onSection(null);
     onOpen(conversation, at);
   };
-  const sections: readonly Section[] = ["verify", "memories", "knowledge", "deleted", "server"];
+  const sections: readonly Section[] = ["memories", "knowledge", "verify", "deleted", "server"];
   return (
     <Box title={t.manage} open={section !== null} onClose={() => onSection(null)} isLarge>
       <Tabs.Root value={section ?? "verify"} onValueChange={(next) => onSection(sections.find((one) => one === next) ?? "verify")}>
         <Tabs.List className="sections" aria-label={t.manage}>
           {sections.map((one) => <Tabs.Trigger key={one} value={one}>{t.sections[one]}</Tabs.Trigger>)}
         </Tabs.List>
-        <Tabs.Content value="verify"><Verify /></Tabs.Content>
         <Tabs.Content value="memories"><AllMemories onOpen={leave} /></Tabs.Content>
         <Tabs.Content value="knowledge"><Knowledge /></Tabs.Content>
+        <Tabs.Content value="verify"><Verify /></Tabs.Content>
         <Tabs.Content value="deleted"><DeletedConversations onOpen={leave} /></Tabs.Content>
         <Tabs.Content value="server"><Server isAdmin={about.data?.isAdmin === true} /></Tabs.Content>
       </Tabs.Root>

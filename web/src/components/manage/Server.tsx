@@ -19,8 +19,8 @@ export function Server({ isAdmin }: { readonly isAdmin: boolean }) {
           <tr><th scope="row">{t.health}</th><td className={isConnected ? "good" : "bad"}>{isConnected ? t.healthy : t.unreachable}</td></tr>
           <tr><th scope="row">{t.version}</th><td>{about.data?.version}</td></tr>
           <tr><th scope="row">{t.model}</th><td>{about.data?.model ?? t.localModel}</td></tr>
-          {stats.data && <tr><th scope="row">{t.yours}</th><td>{t.storedOfYours(count(stats.data.conversations, language), count(stats.data.entries, language))}</td></tr>}
-          {Object.entries(stats.data?.database ?? {}).map(([name, value]) => <tr key={name}><th scope="row">{name.replaceAll("_", " ")}</th><td className="number">{shown(name, value)}</td></tr>)}
+          {stats.data && stats.data.database === null && <tr><th scope="row">{t.yours}</th><td>{t.storedOfYours(count(stats.data.conversations, language), count(stats.data.entries, language))}</td></tr>}
+          {Object.entries(stats.data?.database ?? {}).map(([name, value]) => <tr key={name}><th scope="row">{t.stats[name] ?? name.replaceAll("_", " ")}</th><td className="number">{shown(name, value)}</td></tr>)}
         </tbody>
       </table>
       {stats.isError && <Trouble problem={stats.error} />}
