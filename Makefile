@@ -5,7 +5,7 @@
 .DEFAULT_GOAL := help
 unexport PYTHONDONTWRITEBYTECODE  # where it is set, each of the processes that tests start would compile everything again
 .DELETE_ON_ERROR:
-.PHONY: help run demo test tests test-long chromium check fmt bench bench-recall peers lowest web types pictures docs dist sbom audit lock clean
+.PHONY: help run demo test tests test-long chromium check fmt bench bench-recall peers lowest web types pictures screens docs dist sbom audit lock clean
 
 UV    := sh tools/uv.sh
 BIN   := .venv/bin
@@ -70,7 +70,11 @@ types: $(DEV) $(NODE) ## make the page's types again from the service's OpenAPI
 	$(BIN)/python tools/openapi.py | npm --prefix web run --silent types > web/src/api/schema.d.ts
 
 pictures: $(DEV) $(WEB) chromium ## make the pictures of the README and the docs again, from the real page
-	$(BIN)/python tools/pictures.py
+	$(BIN)/python -m tools.pictures
+	$(BIN)/python -m tools.screens --docs
+
+screens: $(DEV) $(WEB) chromium ## make a picture of every state of the page, in all widths, themes and languages, into screens/
+	$(BIN)/python -m tools.screens $(ARGS)
 
 docs: $(DOCS) ## build the documentation, with the Python reference from the docstrings, into site/
 	.venv-docs/bin/zensical build --clean $(ARGS)
