@@ -25,9 +25,14 @@ class EventStreamResponse(EventSourceResponse):
     DEFAULT_SEPARATOR = "\n"
 
     def __init__(
-        self, frames: AsyncIterator[bytes], headers: Mapping[str, str] | None = None, *, ends_by_itself: bool = True
+        self,
+        frames: AsyncIterator[bytes],
+        headers: Mapping[str, str] | None = None,
+        *,
+        ends_by_itself: bool = True,
+        status_code: int = 200,  # FastAPI reads the default for the OpenAPI
     ) -> None:
-        super().__init__(frames, headers=headers)
+        super().__init__(frames, status_code, headers)
         self._ends_by_itself = ends_by_itself
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
