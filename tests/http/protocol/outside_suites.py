@@ -30,6 +30,9 @@ from tests.http.served import listening
 ROOT = Path(__file__).parents[3]
 REFERENCE = ROOT / ".venv-peers" / "bin" / "langgraph"
 PAGE = ROOT / "docs" / "reference" / "langgraph-protocol.md"
+_TRIES = 2
+_PACE_SECONDS = 0.02
+"""For each word of the model that aegra's graphs ask, streamed or not: some tests cancel what it writes."""
 _LIMIT_SECONDS = 20
 """For each of their tests. One that fails is tried once more, on both servers: the client for threads may miss an
 interrupt that comes at once, and then waits for ever."""
@@ -170,7 +173,7 @@ def free_port() -> int:
 async def until_up(address: str) -> None:
     """Wait until a server of the protocol answers."""
     async with httpx.AsyncClient(base_url=address) as http:
-        for _ in range(600):
+        for _ in range(3000):
             try:
                 if (await http.get("/ok")).status_code == httpx.codes.OK:
                     return
@@ -232,11 +235,13 @@ async def _run_tests(
         "--timeout",
         str(_LIMIT_SECONDS),
         "--reruns",
-        "1",
+        str(_TRIES - 1),
         "-o",
         "addopts=",
         "-o",
         "asyncio_mode=auto",
+        "-o",
+        "timeout_func_only=true",  # else a second try has no limit
         "-W",
         "ignore",
     )
@@ -288,6 +293,7 @@ async def _complete(request: Request) -> Response:
     finish = "tool_calls" if "tool_calls" in message else "stop"
     common = {"id": "c", "created": 0, "model": asked["model"]}
     if not asked.get("stream"):
+        await asyncio.sleep(_PACE_SECONDS * len(_pieces(message)))
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         choice = {"index": 0, "message": message, "finish_reason": finish}
         return JSONResponse({**common, "object": "chat.completion", "choices": [choice], "usage": usage})
@@ -296,7 +302,7 @@ async def _complete(request: Request) -> Response:
         for delta in [*_pieces(message), {}]:
             choice = {"index": 0, "delta": delta, "finish_reason": None if delta else finish}
             yield f"data: {json.dumps({**common, 'object': 'chat.completion.chunk', 'choices': [choice]})}\n\n"
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(_PACE_SECONDS)
         yield "data: [DONE]\n\n"
 
     return StreamingResponse(lines(), media_type="text/event-stream")
@@ -325,15 +331,27 @@ def _pieces(message: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 # -- the table -------------------------------------------------------------------------------------------------------
 
-_BEGIN, _END = "<!-- outside suites: written by tests/http/protocol/test_outside_suites.py -->", "<!-- end -->"
+_MARK = "outside suites: written by tests/http/protocol/test_outside_suites.py"
 
 
 def write_rows(suite: Suite, rows: Sequence[str]) -> None:
     """Put a suite's rows into the reference, in the place of those it has there."""
-    before, begin, rest = PAGE.read_text().partition(_BEGIN)
-    table, end, after = rest.partition(_END)
-    assert begin, f"no {_BEGIN} in {PAGE}"
-    assert end, f"no {_END} in {PAGE}"
-    others = [line for line in table.strip().splitlines()[2:] if not line.startswith(f"| {suite.name} |")]
-    head = ["| suite | file | passed here | by LangGraph's own server | |", "|---|---|---|---|---|"]
-    PAGE.write_text(f"{before}{begin}\n{chr(10).join([*head, *sorted([*others, *rows])])}\n{end}{after}")
+    others = [line for line in _table(_MARK)[1][2:] if not line.startswith(f"| {suite.name} |")]
+    head = ["suite", "file", "passed here", "by LangGraph's own server", ""]
+    write_table(_MARK, head, sorted([*others, *rows]))
+
+
+def write_table(mark: str, head: Sequence[str], rows: Sequence[str]) -> None:
+    """Put a table into the reference, in the place of the one that stands between this mark and the next end."""
+    before, _, after = _table(mark)
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *rows]
+    PAGE.write_text(f"{before}<!-- {mark} -->\n{chr(10).join(lines)}\n<!-- end -->{after}")
+
+
+def _table(mark: str) -> tuple[str, list[str], str]:
+    """What stands before a table of the reference, its lines, and what stands after it."""
+    before, begin, rest = PAGE.read_text().partition(f"<!-- {mark} -->")
+    table, end, after = rest.partition("<!-- end -->")
+    assert begin, f"no {mark} in {PAGE}"
+    assert end, f"no end of it in {PAGE}"
+    return before, table.strip().splitlines(), after

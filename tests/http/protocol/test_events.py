@@ -36,9 +36,21 @@ async def test_an_error_is_told_and_so_is_a_command_that_there_is_not(light: Ser
     async with light.http() as http:
         await commanded(http, "run.start", assistant_id="agent", input=says("fail"))
         assert (await told_by(http, "failed"))[-1]["params"]["data"]["error"] == "boom"
+        told: Any = (await http.get("/threads/t")).json()
+        assert (told["status"], told["error"]) == ("error", {"error": "ValueError", "message": "boom"})
         assert (await commanded(http, "odd"))["error"] == "unknown_command"
         assert (await commanded(http, "run.start", assistant_id="none"))["error"] == "invalid_argument"
         assert (await http.post("/threads/t/stream/events", json={"channels": ["odd"]})).status_code == 422
+
+
+async def test_whoever_listens_before_the_first_run_hears_it(light: Server) -> None:
+    async with light.http() as http, asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+        listening = tasks.create_task(told_by(http, "completed"))
+        await asyncio.sleep(0.1)
+        assert (await http.get("/threads/t")).status_code == 404
+        await commanded(http, "run.start", assistant_id="agent", input=says("hi"))
+        told = await listening
+        assert told == await told_by(http, "completed")
 
 
 async def test_what_happens_inside_is_told_to_the_depth_that_is_asked_for(light: Server) -> None:

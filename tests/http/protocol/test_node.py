@@ -23,7 +23,20 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> str:
     return found
 
 
-async def _run(folder: Path, *command: str) -> str:
+def copy_program(name: str, version: str, folder: Path) -> None:
+    """Put a program, and the names of the packages of its client, into a folder."""
+    folder.mkdir(exist_ok=True)
+    for path in (CLIENTS[version] / "package.json", CLIENTS[version] / "package-lock.json", HERE / "node" / name):
+        shutil.copy(path, folder)
+
+
+async def install(npm: str, folder: Path) -> None:
+    """The client that is named in the folder."""
+    await run(folder, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--omit=dev")
+
+
+async def run(folder: Path, *command: str) -> str:
+    """What a command prints; it must end well."""
     process = await asyncio.create_subprocess_exec(
         *command, cwd=folder, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
@@ -36,11 +49,9 @@ async def _run(folder: Path, *command: str) -> str:
 async def test_the_client_for_javascript_finds_what_it_expects(
     light: Server, node: str, tmp_path: Path, version: str
 ) -> None:
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(CLIENTS[version] / name, tmp_path)
-    shutil.copy(HERE / "node" / "talk.mjs", tmp_path)
-    await _run(tmp_path, node, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--omit=dev")
-    seen = json.loads(await _run(tmp_path, "node", "talk.mjs", light.address))
+    copy_program("talk.mjs", version, tmp_path)
+    await install(node, tmp_path)
+    seen = json.loads(await run(tmp_path, "node", "talk.mjs", light.address))
     assert seen == {
         "told": ["metadata", "values", *["messages"] * 5, "updates", "values", "updates", "values", "end"],
         "status": "interrupted",

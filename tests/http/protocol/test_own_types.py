@@ -6,15 +6,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
+from decimal import Decimal
+from ipaddress import ip_address
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
 
 import pytest
+from langgraph.types import Send
 
 from everthread import Invalid
 from everthread.http.protocol import graphs
+from everthread.http.protocol.serialization import to_plain
 from tests.http.protocol.rig import serving
 
 SOURCE = """
@@ -41,6 +46,9 @@ class Hidden(BaseModel):
     word: str
     def model_post_init(self, context): pass
 
+class Counter(BaseModel):
+    count: Annotated[int, lambda old, new: old + new] = 0
+
 class State(TypedDict, total=False):
     steps: Annotated[list[Step], operator.add]
     plan: Plan
@@ -61,6 +69,7 @@ def hide(state: State) -> State:
 graph = StateGraph(State).add_node("fill", fill).add_edge(START, "fill").compile()
 asks = StateGraph(State).add_node("ask", ask).add_edge(START, "ask").compile()
 hides = StateGraph(State).add_node("hide", hide).add_edge(START, "hide").compile()
+counts = StateGraph(Counter).add_node("count", lambda state: {"count": 1}).add_edge(START, "count").compile()
 
 def made(config): return graph
 """
@@ -76,7 +85,7 @@ def forget() -> None:
 def config(tmp_path: Path) -> Path:
     forget()
     (tmp_path / "own_types.py").write_text(SOURCE)
-    names = {name: f"./own_types.py:{name}" for name in ("graph", "asks", "hides", "made")}
+    names = {name: f"./own_types.py:{name}" for name in ("graph", "asks", "hides", "counts", "made")}
     (tmp_path / "langgraph.json").write_text(json.dumps({"graphs": names}))
     return tmp_path / "langgraph.json"
 
@@ -122,6 +131,58 @@ async def test_a_type_that_could_not_be_read_again_is_an_error_of_its_run(config
         assert "allowed_types" in answer["__error__"]["message"]
         assert "channel 'answer'" in answer["__error__"]["message"]
         assert (await client.threads.get_state("t"))["values"] == {"steps": []}
+
+
+async def test_a_state_that_its_schema_refuses_is_shown_as_it_is_stored_and_hides_no_other_thread(config: Path) -> None:
+    """As after a change of the schema, or an input that is wrong only for the types of the graph."""
+    async with serving("memory://", config) as server, server.sdk() as client:
+        for name in ("good", "t"):
+            await client.threads.create(thread_id=name)
+            await client.runs.wait(name, "counts", input={"count": 2})
+        await client.threads.update_state("t", {"count": 0.5}, as_node="__start__")
+        state: Any = await client.threads.get_state("t")
+        assert state["values"] == {"count": 3.5}
+        assert "valid integer" in state["tasks"][0]["error"]
+        assert (await client.threads.get("t"))["values"] == {"count": 3.5}
+        found = await client.threads.search(sort_by="created_at", sort_order="asc")
+        assert [(one["thread_id"], one["status"]) for one in found] == [("good", "idle"), ("t", "idle")]
+        history = await client.threads.get_history("t")
+        assert [dict(one["values"]).get("count") for one in history] == [3.5, 3, 2, 0]
+        assert [bool(one["tasks"] and one["tasks"][0]["error"]) for one in history] == [True, False, False, False]
+        at: Any = history[1]["checkpoint"]
+        assert (await client.threads.get_state("t", checkpoint=at))["tasks"] == []
+
+
+async def test_what_a_reducer_refuses_is_an_error_of_the_request(config: Path) -> None:
+    async with serving("memory://", config) as server, server.http() as http, server.sdk() as client:
+        await client.threads.create(thread_id="t")
+        await client.runs.wait("t", "counts", input={"count": 2})
+        answer = await http.post("/threads/t/state", json={"values": {"count": "two"}})
+        assert answer.status_code == 422
+        assert "TypeError" in answer.json()["detail"]
+        assert (await client.threads.get_state("t"))["values"] == {"count": 3}
+
+
+class Point(NamedTuple):
+    x: int
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (Decimal("60.5"), 60.5),
+        (Decimal(3), 3),
+        (b"hi", "aGk="),
+        (Point(1), {"x": 1}),
+        (PurePosixPath("/notes.md"), "/notes.md"),
+        (ip_address("127.0.0.1"), "127.0.0.1"),
+        (re.compile("a+"), "a+"),
+        (Send("node", {"at": Point(2)}), {"node": "node", "args": {"at": {"x": 2}}}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_values_of_a_state_are_shown_as_langgraphs_own_server_shows_them(value: object, shown: object) -> None:
+    assert to_plain({"value": [value]}) == {"value": [shown]}
 
 
 async def test_types_can_be_named_in_the_settings(

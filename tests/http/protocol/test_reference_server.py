@@ -66,7 +66,7 @@ async def reference(folder: Path) -> AsyncIterator[str]:
 
 async def _until_there(address: str) -> None:
     async with httpx.AsyncClient(base_url=address) as http:
-        for _ in range(600):
+        for _ in range(3000):
             try:
                 if (await http.get("/ok")).status_code == 200:
                     return

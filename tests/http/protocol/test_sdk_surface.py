@@ -28,6 +28,7 @@ DECLARED: Mapping[str, str] = {
     "part of its state": "select is obeyed here, and ignored there",
     "a part at a checkpoint": "select is obeyed here, and ignored there",
     "part of its history": "select is obeyed here, and ignored there",
+    "the copy": "no config until it has a run of its own",
     "search threads": "another order without sort_by",
     "stream with feedback": "where that server cannot ask for feedback, an error there",
 }

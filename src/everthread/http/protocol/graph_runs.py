@@ -24,6 +24,7 @@ from everthread.http.protocol.graph_stream import error_body, run_graph
 from everthread.http.protocol.graphs import OpenGraphs
 from everthread.http.protocol.run_events import RunCodec, RunEvent, RunEventLog
 from everthread.http.protocol.run_request import RunRequest
+from everthread.http.protocol.run_rows import run_error
 from everthread.http.protocol.serialization import dumps
 from everthread.runs.close import unlogged_input
 from everthread.runs.engine import Ending
@@ -172,8 +173,5 @@ def _end_events(first: int, error: bytes | None) -> list[RunEvent]:
 
 def _final_events(turn: Turn, after: int) -> list[RunEvent]:
     """How a run ended whose events are pruned."""
-    if turn.error is None:
-        return _end_events(after + 1, None)
-    is_json = turn.state is TurnState.FAILED and turn.error.startswith("{")
-    error = turn.error.encode() if is_json else dumps({"error": "Interrupted", "message": turn.error})
-    return _end_events(after + 1, error)
+    error = run_error(turn)
+    return _end_events(after + 1, None if error is None else dumps(error))

@@ -9,6 +9,7 @@ interrupted              cancelled, or interrupted: its process died or was stop
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -33,6 +34,15 @@ STATES_OF: Mapping[str, tuple[TurnState, ...]] = {
 def is_visible_run(turn: Turn) -> bool:
     """Whether a row is a run, and neither deleted nor rolled back."""
     return turn.kind == RUN_KIND and not turn.metadata.get(HIDDEN)
+
+
+def run_error(turn: Turn) -> dict[str, Any] | None:
+    """What a run has failed with, or was ended by: its type and its text."""
+    if turn.error is None:
+        return None
+    is_json = turn.state is TurnState.FAILED and turn.error.startswith("{")
+    error: dict[str, Any] = json.loads(turn.error) if is_json else {"error": "Interrupted", "message": turn.error}
+    return error
 
 
 def run_out(turn: Turn) -> dict[str, Any]:

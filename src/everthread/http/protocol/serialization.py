@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from enum import Enum
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
+from pathlib import PurePath
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +22,7 @@ from pydantic import BaseModel
 from everthread.core.errors import Invalid
 
 JsonObject = dict[str, Any]
+_ADDRESSES = IPv4Address | IPv4Interface | IPv4Network | IPv6Address | IPv6Interface | IPv6Network
 
 
 def dumps(value: object) -> bytes:
@@ -48,7 +54,11 @@ def _to_json(value: object) -> Any:
         return value.model_dump()
     if isinstance(value, Mapping):
         return dict(value)
-    if isinstance(value, Sequence | Set) and not isinstance(value, str | bytes):
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):  # a named one
+        return value._asdict()
+    if isinstance(value, Send):
+        return {"node": value.node, "args": value.arg}
+    if isinstance(value, Sequence | Set) and not isinstance(value, str | bytes | bytearray):
         return list(value)
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
@@ -62,9 +72,13 @@ def _scalar_to_json(value: object) -> Any:
         return value.total_seconds()
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, UUID | BaseException):
+    if isinstance(value, Decimal):
+        return int(value) if value.is_finite() and value == value.to_integral_value() else float(value)
+    if isinstance(value, bytes | bytearray):
+        return base64.b64encode(value).decode()
+    if isinstance(value, re.Pattern):
+        return value.pattern
+    if isinstance(value, UUID | BaseException | PurePath | _ADDRESSES):
         return str(value)
     return repr(value)
 

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from starlette.responses import Response
 
 from everthread.conversation import Conversation
-from everthread.core.errors import EverthreadError
+from everthread.core.errors import EverthreadError, NotFound
 from everthread.core.ids import check_id
 from everthread.core.nouns import Ref
 from everthread.core.turns import Turn, TurnState
@@ -36,7 +36,6 @@ from everthread.http.protocol.dependencies import (
     GraphsDep,
     LangGraphResponse,
     OwnerDep,
-    ThreadDep,
     find_thread,
 )
 from everthread.http.protocol.graph_runs import GraphRuns
@@ -44,7 +43,7 @@ from everthread.http.protocol.graph_stream import INTERRUPTS, NAMESPACE, TIMESTA
 from everthread.http.protocol.graphs import OpenGraphs
 from everthread.http.protocol.run_events import RunEvent
 from everthread.http.protocol.run_request import RunBody
-from everthread.http.protocol.run_rows import is_visible_run
+from everthread.http.protocol.run_rows import is_visible_run, run_error
 from everthread.http.protocol.runs import start_run
 from everthread.http.protocol.serialization import JsonObject, dumps
 from everthread.http.protocol.threads import newest_run
@@ -204,23 +203,32 @@ def _interrupt_answers(params: JsonObject) -> JsonObject:
 
 
 @router.post("/threads/{thread_id}/stream/events", response_class=Response, responses=EVENT_STREAM)
-async def stream_events(thread: ThreadDep, body: EventsQuery, graph_runs: GraphRunsDep) -> Response:
-    """The events of all version 2 runs of a thread, from the first or after `since`, until you disconnect."""
+async def stream_events(
+    thread_id: PathId, body: EventsQuery, graphs: GraphsDep, graph_runs: GraphRunsDep, owner: OwnerDep
+) -> Response:
+    """The events of all version 2 runs of a thread, from the first or after `since`, until you disconnect. Clients may
+    listen before their first run, which makes the thread."""
+    ref = Ref(owner, check_id(thread_id, "thread_id"))
 
     async def frames() -> AsyncIterator[bytes]:
-        async for event in _thread_events(graph_runs, thread):
+        async for event in _thread_events(graphs, graph_runs, ref):
             if body.matches(event):
                 yield encode_frame(event["method"], dumps(event), str(event["seq"]))
 
     return EventStreamResponse(frames(), ends_by_itself=False)
 
 
-async def _thread_events(graph_runs: GraphRuns, thread: Conversation) -> AsyncIterator[JsonObject]:
+async def _thread_events(graphs: OpenGraphs, graph_runs: GraphRuns, ref: Ref) -> AsyncIterator[JsonObject]:
     seq = 0
     seen: set[str] = set()
-    with graph_runs.watched(Ref(thread.owner, thread.id)) as watch:
+    with graph_runs.watched(ref) as watch:
         while True:
             watch.clear()
+            try:
+                thread = await find_thread(graphs, ref.owner, ref.id)
+            except NotFound:
+                await watch.wait(POLL_SECONDS)
+                continue
             waiting = [turn for turn in await _runs_v2(thread) if turn.id not in seen]
             for turn in waiting:
                 seen.add(turn.id)
@@ -378,5 +386,5 @@ class _RunStory:
 
 
 def _error_text(turn: Turn) -> str:
-    error = turn.error or "failed"
-    return str(json.loads(error)["message"]) if error.startswith("{") else error
+    error = run_error(turn)
+    return "failed" if error is None else str(error["message"])

@@ -12,14 +12,15 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from langchain_core.runnables import RunnableConfig
-from langgraph.errors import InvalidUpdateError
-from langgraph.types import StateSnapshot, StateUpdate
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from langgraph.constants import START
+from langgraph.types import PregelTask, StateSnapshot, StateUpdate
 from langgraph_sdk.runtime import AccessContext
 from pydantic import Field, ValidationError
 from starlette.responses import Response
 
 from everthread.conversation import Conversation
-from everthread.core.errors import Conflict, Invalid
+from everthread.core.errors import Conflict, EverthreadError, Invalid
 from everthread.http.dependencies import PathId, RequestModel
 from everthread.http.full_history import Cursor, Limit, Merge, in_state_format
 from everthread.http.protocol.builtin_assistant import NAME, state_from_log
@@ -92,9 +93,29 @@ async def open_graph(
 async def snapshot(
     graphs: OpenGraphs, thread: Conversation, config: RunnableConfig, *, subgraphs: bool = False
 ) -> StateSnapshot:
-    """A checkpoint of a thread, read by its graph."""
+    """A checkpoint of a thread, read by its graph; where its schema refuses what is stored, as that is stored."""
     async with open_graph(graphs, thread, config) as graph:
+        return await _snapshot(graph, config, subgraphs=subgraphs)
+
+
+async def _snapshot(graph: Graph, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
+    try:
         return await graph.aget_state(config, subgraphs=subgraphs)
+    except (TypeError, ValueError) as problem:  # the schema was changed since, or its own check of an input failed
+        assert isinstance(graph.checkpointer, BaseCheckpointSaver)
+        saved = await graph.checkpointer.aget_tuple(config)
+        if saved is None:
+            raise
+        return _as_stored(graph, saved, f"the state does not fit the schema of the graph: {problem}")
+
+
+def _as_stored(graph: Graph, saved: CheckpointTuple, problem: str) -> StateSnapshot:
+    """A checkpoint without what only its graph can tell: what would be next."""
+    checkpoint = saved.checkpoint
+    found, names = checkpoint["channel_values"], graph.stream_channels_asis
+    values = found.get(names) if isinstance(names, str) else {name: found[name] for name in names if name in found}
+    task = PregelTask(checkpoint["id"], START, (), Exception(problem))
+    return StateSnapshot(values, (), saved.config, saved.metadata, checkpoint["ts"], saved.parent_config, (task,), ())
 
 
 async def read_state(
@@ -184,8 +205,20 @@ async def _history(graphs: OpenGraphs, thread: Conversation, query: HistoryQuery
     config = checkpoint_config(thread, query.checkpoint.configurable() if query.checkpoint else None)
     before = None if query.before is None else checkpoint_config(thread, _checkpoint_before(query.before))
     async with open_graph(graphs, thread, config) as graph:
-        found = graph.aget_state_history(config, filter=query.metadata, before=before, limit=query.limit)
+        found = _snapshots(graph, config, filter=query.metadata, before=before, limit=query.limit)
         return [_selected(state_out(one), query.select) async for one in found]
+
+
+async def _snapshots(graph: Graph, config: RunnableConfig, **which: Any) -> AsyncIterator[StateSnapshot]:
+    """The history of a thread, as its graph reads it; where it cannot read one of the checkpoints, each by itself."""
+    try:
+        found = [one async for one in graph.aget_state_history(config, **which)]
+    except (TypeError, ValueError):
+        assert isinstance(graph.checkpointer, BaseCheckpointSaver)
+        saved = [one.config async for one in graph.checkpointer.alist(config, **which)]
+        found = [await _snapshot(graph, one) for one in saved]
+    for one in found:
+        yield one
 
 
 def _checkpoint_before(given: Mapping[str, Any] | str) -> JsonObject:
@@ -252,8 +285,10 @@ def _update(given: Mapping[str, Any]) -> StateUpdate:
 async def _write(graph: Graph, config: RunnableConfig, steps: Sequence[Sequence[StateUpdate]]) -> JsonObject:
     try:
         made = await graph.abulk_update_state(config, steps)
-    except (InvalidUpdateError, ValueError, KeyError) as problem:
-        raise Invalid(f"rejected by the graph: {problem}", field="values") from problem
+    except EverthreadError:
+        raise
+    except Exception as problem:
+        raise Invalid(f"rejected by the graph: {type(problem).__name__}: {problem}", field="values") from problem
     configurable = made["configurable"]
     kept = ("thread_id", "checkpoint_ns", "checkpoint_id")
     return {"configurable": {name: configurable[name] for name in kept if name in configurable}}

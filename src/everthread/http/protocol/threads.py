@@ -33,6 +33,7 @@ from everthread.http.protocol.dependencies import (
 )
 from everthread.http.protocol.graph_runs import GraphRuns
 from everthread.http.protocol.graphs import OpenGraphs
+from everthread.http.protocol.run_rows import run_error
 from everthread.http.protocol.serialization import JsonObject, contains, to_plain
 
 router = APIRouter(tags=["LangGraph: threads"])
@@ -131,7 +132,7 @@ async def thread_out(graphs: OpenGraphs, thread: Conversation) -> JsonObject:
         "status": _status(run, state),
         "config": kwargs.get("config", {}),
         "values": state["values"] or None,
-        "error": run.error if run is not None and run.state is TurnState.FAILED else None,
+        "error": run_error(run) if run is not None and run.state is TurnState.FAILED else None,
         "interrupts": interrupts,
     }
 
