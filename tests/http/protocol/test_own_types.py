@@ -146,8 +146,8 @@ async def test_a_state_that_its_schema_refuses_is_shown_as_it_is_stored_and_hide
         assert (await client.threads.get("t"))["values"] == {"count": 3.5}
         found = await client.threads.search(sort_by="created_at", sort_order="asc")
         assert [(one["thread_id"], one["status"]) for one in found] == [("good", "idle"), ("t", "idle")]
-        history = await client.threads.get_history("t")
-        assert [dict(one["values"]).get("count") for one in history] == [3.5, 3, 2, 0]
+        history: Any = await client.threads.get_history("t")
+        assert [one["values"].get("count") for one in history] == [3.5, 3, 2, 0]
         assert [bool(one["tasks"] and one["tasks"][0]["error"]) for one in history] == [True, False, False, False]
         at: Any = history[1]["checkpoint"]
         assert (await client.threads.get_state("t", checkpoint=at))["tasks"] == []
