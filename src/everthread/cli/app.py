@@ -50,6 +50,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "compact": "Summarise old messages in the model's view.",
         "compactions": "List the summaries of a conversation.",
         "diff": "Show a summary next to the messages it covers.",
+        "grade": "Show whether memory had the facts that were used again.",
         "replay": "Try a compaction policy on a conversation.",
     },
     "Memories and documents": {

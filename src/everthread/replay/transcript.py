@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from everthread.compaction.fact_ranking import facts_of_sources
 from everthread.compaction.sources import sources_from
 from everthread.context import read_view
 from everthread.context.message_format import is_user_turn, to_openai
 from everthread.context.tokens import message_tokens
+from everthread.core import payloads
 from everthread.core.entries import Entry
 from everthread.core.log import BranchName
 from everthread.core.nouns import Ref
 from everthread.core.ports import PathQuery, Store
-from everthread.text.facts import Fact
+from everthread.text.facts import Fact, find_facts
 
 _PAGE: Final = 500
 ProgressCallback = Callable[[int], None]
@@ -35,6 +37,10 @@ class TranscriptMessage:
     is_answer: bool
     opens_turn: bool
     facts: frozenset[str]
+    used: frozenset[str] = frozenset()
+    """The facts of a user's words, or of the arguments of tool calls: what somebody needed just then."""
+    said: str = ""
+    """What a user said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +62,10 @@ class Transcript:
         if not any(one.is_answer for one in self.messages):
             return list(range(1, len(self.messages) + 1))
         return answered if self.messages[-1].is_answer else [*answered, len(self.messages)]
+
+    def last_said(self, end: int) -> str:
+        """What the user said last among so many messages."""
+        return next((one.said for one in reversed(self.messages[:end]) if one.opens_turn), "")
 
     @property
     def facts(self) -> list[Fact]:
@@ -88,12 +98,29 @@ def _measure(place: Entry, newest: Entry, known: dict[str, Fact]) -> TranscriptM
     """One message; its facts are added to `known`."""
     stored = read_view.to_log_message(place, newest)
     found = facts_of_sources(sources_from([stored]))
+    opens_turn = is_user_turn(stored.payload)
+    said = payloads.text(stored.payload) if opens_turn else ""
+    needed = said if opens_turn else "\n".join(_arguments(stored.payload))
     for fact in found:
         known.setdefault(fact.normal, fact)
     return TranscriptMessage(
         seq=stored.seq,
         tokens=sum(message_tokens(message) for message in to_openai(stored.payload)),
         is_answer=newest.role == "assistant",
-        opens_turn=is_user_turn(stored.payload),
+        opens_turn=opens_turn,
         facts=frozenset(fact.normal for fact in found),
+        used=frozenset(fact.normal for fact in find_facts(needed)) if needed else frozenset(),
+        said=said,
     )
+
+
+def _arguments(payload: Mapping[str, Any]) -> Iterator[str]:
+    """The arguments of a message's tool calls, a line each."""
+    for message in to_openai(payload):
+        for call in message.get("tool_calls") or ():
+            try:
+                given = json.loads(call["function"]["arguments"])
+            except ValueError:
+                continue
+            if isinstance(given, dict):
+                yield from (str(one) for one in given.values() if isinstance(one, str | int))

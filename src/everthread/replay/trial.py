@@ -28,7 +28,11 @@ from everthread.core.errors import Conflict
 from everthread.core.log import BranchName, CompactionQuery, Intent
 from everthread.core.nouns import Ref
 from everthread.core.ports import Store, ViewInputs
+from everthread.recall.for_context import recall_episodes
+from everthread.recall.policy import RecallPolicy
+from everthread.recall.search import RecallServices
 from everthread.replay.figures import Figures
+from everthread.replay.grade import FactUse, Grade, Place, uses_by_request
 from everthread.replay.transcript import ProgressCallback, Transcript, no_progress
 from everthread.runtime import Runtime
 
@@ -78,6 +82,8 @@ class _TrialStore:
         self.log = _TrialLog(store, self.views)
         self.notes = store.notes
         """Requests contain the memories of today."""
+        self.search = store.search
+        """Of what a request recalls, only that is taken which was said before it."""
 
     async def run_reads(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
         return await work()
@@ -95,11 +101,8 @@ class Trial:
 
     async def run(self, way: str, policy: CompactionPolicy, transcript: Transcript) -> Figures:
         """Replay the conversation under this policy."""
-        trial_store = _TrialStore(self.store)
+        trial_store, conversation = await self._begin(policy)
         store = cast(Store, trial_store)
-        conversation = Conversation(
-            Runtime(store=store, clock=self.clock, policy=policy), await self.store.conversations.get(self.ref)
-        )
         last: Context | None = None
         tokens = cached = passed = 0
         for end in transcript.requests:
@@ -122,6 +125,37 @@ class Trial:
             facts_kept=0 if last is None else len(split_kept(_text(last.messages), facts)[0]),
         )
 
+    async def grade(self, policy: CompactionPolicy, recall: RecallPolicy, transcript: Transcript) -> Grade:
+        """Replay the conversation under these policies, and see of each rare fact that is used again whether it was in
+        the request, by itself or recalled by words."""
+        trial_store, conversation = await self._begin(policy)
+        store = cast(Store, trial_store)
+        services = RecallServices(store=store, policy=recall, clock=self.clock)
+        uses = uses_by_request(transcript)
+        graded: list[FactUse] = []
+        passed = 0
+        for end in transcript.requests:
+            seq = transcript.messages[end - 1].seq
+            made = await self._request(store, conversation, policy, seq)
+            self.step(end - passed)
+            passed = end
+            lacking = _lacking(made, uses.get(end, ()))
+            still = lacking
+            if lacking and (said := transcript.last_said(end)):
+                view = await read_view.read_view(store, self.ref, seq, policy, budget=self.budget)
+                recalled, _ = await recall_episodes(services, self.ref, view, said)
+                still = _lacking(read_view.render(view, self.budget, recalled=recalled), lacking)
+            for use in uses.get(end, ()):
+                place: Place = "view" if use not in lacking else "recalled" if use not in still else "missing"
+                graded.append(replace(use, place=place))
+        return Grade(uses=tuple(graded), requests=len(transcript.requests))
+
+    async def _begin(self, policy: CompactionPolicy) -> tuple[_TrialStore, Conversation]:
+        """An empty trial, and the conversation in it."""
+        trial_store = _TrialStore(self.store)
+        runtime = Runtime(store=cast(Store, trial_store), clock=self.clock, policy=policy)
+        return trial_store, Conversation(runtime, await self.store.conversations.get(self.ref))
+
     async def _request(self, store: Store, conversation: Conversation, policy: CompactionPolicy, seq: int) -> Context:
         """The request when this message was the newest; what is due then is done before the next one."""
         view = await read_view.read_view(store, self.ref, seq, policy, budget=self.budget)
@@ -132,6 +166,15 @@ class Trial:
         if due is not None:
             await conversation.compact_if_due(budget=self.budget, branch=seq)
         return made
+
+
+def _lacking(made: Context, uses: Sequence[FactUse]) -> list[FactUse]:
+    """Those whose fact a request does not have before its newest message, which may be the one that uses it."""
+    if not uses:
+        return []
+    _, lost = split_kept(_text(made.messages[:-1]), [use.fact for use in uses])
+    normals = {fact.normal for fact in lost}
+    return [use for use in uses if use.fact.normal in normals]
 
 
 def _common_tokens(before: Context, now: Context) -> int:
