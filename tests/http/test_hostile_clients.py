@@ -18,8 +18,9 @@ from everthread.core.access import new_key
 from everthread.core.clock import system_clock
 from everthread.http import auth, middleware
 from everthread.http.app import create_app
-from everthread.http.auth import SigningKeys
+from everthread.http.auth import SigningKeys, TokenVerifier
 from everthread.http.connections import limited_protocol, most_connections
+from everthread.http.errors import HttpProblem
 from everthread.settings import Settings
 from tests.http.conftest import client_of, key_for
 from tests.http.served import API, listening
@@ -121,6 +122,35 @@ async def test_an_unknown_key_is_looked_up_now_and_then_only() -> None:
         with pytest.raises(jwt.PyJWKClientError):
             await keys.get(f"k{number}")
     assert asked == 1
+
+
+BROKEN = [
+    b"[]", b"null", b'"x"', b"{}", b"", b"<html>", b"\xff\xfe", b'{"keys": 7}', b'{"keys": null}', b'{"keys": [null]}',
+    b'{"keys": [[]]}', b'{"keys": [{}]}', b'{"keys": [{"kty": "RSA", "n": 7, "e": []}]}', b"[" * 100_000,
+    b'{"keys": [{"kty": "RSA", "n": "AQAB", "e": "AQAB", "kid": {"x": 1}}]}', b'{"keys":' + b"[" * 100_000,
+    b'{"keys": [{"kty": "EC", "crv": "P-256", "x": "!", "y": "!", "kid": "k"}]}',
+    b'{"keys": [{"kty": "oct", "k": "eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHg", "kid": "k"}]}',
+]  # fmt: skip
+"""The last is a shared secret, which nobody may sign with where keys are public."""
+
+
+async def test_no_document_at_the_address_of_the_keys_lets_anybody_in_or_breaks_the_service() -> None:
+    served = b""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(served), served))
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/keys"
+    forged = jwt.encode({"sub": "a", "exp": time.time() + 60}, "x" * 32, headers={"kid": "k"})
+    async with server:
+        for served in BROKEN:
+            with pytest.raises(HttpProblem) as refused:
+                await TokenVerifier(jwks_url=url).verify(forged)
+            assert refused.value.status in (401, 503), served[:60]
 
 
 @asynccontextmanager

@@ -8,6 +8,8 @@ from pathlib import Path
 import httpx
 from playwright.sync_api import Page, expect
 
+from tests.page.payloads import XSS
+
 
 def manage(page: Page, section: str) -> None:
     page.goto("/")
@@ -73,6 +75,30 @@ def test_memories_are_added_found_edited_pinned_and_explained(page: Page) -> Non
     expect(dialog.locator("ul > li")).to_have_count(1)
     changed.get_by_role("button", name="Where from?").click()
     expect(changed).to_contain_text("you added it: prefers the window seat")
+
+
+def test_nothing_is_run_that_is_remembered_or_stands_in_a_document(page: Page, server: str) -> None:
+    groups = ["\n".join(XSS[start : start + 12]) for start in range(0, len(XSS), 12)]
+    with httpx.Client(base_url=f"{server}/api/v1", timeout=30) as api:
+        for number, text in enumerate(groups):
+            api.post("/memories", json={"text": f"hacked {number} {text}"[:2000]}).raise_for_status()
+            title = XSS[number]
+            document = {"collection": "bad", "id": f"d{number}", "title": title, "text": f"hacked {number}\n\n{text}"}
+            api.post("/knowledge/documents", json=document).raise_for_status()
+    manage(page, "Memories")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.locator("ul > li").first).to_be_visible()
+    dialog.get_by_label("Search memories").fill("hacked")
+    expect(dialog.locator("ul > li").first).to_contain_text("hacked")
+    page.keyboard.press("Escape")
+    manage(page, "Knowledge")
+    expect(dialog.locator("li").first).to_be_visible()
+    dialog.get_by_label("Search this collection").fill("hacked")
+    expect(dialog.locator("li").first).to_contain_text("hacked")
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("[href^='javascript' i], [href^='vbscript' i], [href^='data:text' i]").count() == 0
+    assert dialog.locator("script, iframe, object, embed, style, base, img, svg:not(.icon)").count() == 0
+    httpx.delete(f"{server}/api/v1/knowledge/bad").raise_for_status()  # the server is the other tests' too
 
 
 def test_documents_are_added_and_found_and_removed(page: Page, tmp_path: Path) -> None:

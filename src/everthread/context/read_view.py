@@ -29,14 +29,16 @@ from everthread.context.message_format import (
     count_leading_system,
     is_system,
     is_user_turn,
+    user_message,
 )
+from everthread.context.quotes import quote
 from everthread.context.tokens import message_tokens
 from everthread.context.units import unit_spans
 from everthread.context.window import WindowBounds, jump_length
 from everthread.core import payloads
 from everthread.core.clock import from_micros
 from everthread.core.compactions import Compaction
-from everthread.core.entries import Entry
+from everthread.core.entries import Entry, EntryOrigin
 from everthread.core.log import BranchName, CompactionQuery
 from everthread.core.notes import NoteKind, NoteQuery
 from everthread.core.nouns import Ref
@@ -223,12 +225,16 @@ async def _leading_system(store: Store, ref: Ref, leaf: int) -> list[LogMessage]
 def to_log_message(place: Entry, newest: Entry) -> LogMessage:
     """A message of the log, as contexts and compactions take it."""
     payload = payload_of(newest)
+    tokens = newest.tokens
     said = payloads.said_at(payload) or from_micros(place.created_at)
+    if newest.origin == EntryOrigin.IMPORT and is_system(payload):
+        payload = _as_data(payload)
+        tokens = message_tokens(payload)
     return LogMessage(
         seq=place.seq,
         entry_seq=newest.seq,
         payload=payload,
-        tokens=newest.tokens,
+        tokens=tokens,
         said=said.isoformat(timespec="minutes"),
     )
 
@@ -239,6 +245,13 @@ def with_question(view: View, question: str) -> View:
     seq = view.inputs.entry_count + 1
     asked = LogMessage(seq=seq, entry_seq=seq, payload=payload, tokens=message_tokens(payload))
     return replace(view, window=[*view.window, asked], uncovered=view.uncovered + 1)
+
+
+def _as_data(system: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The system prompt of another program's history, quoted: whoever wrote the file must not instruct our models."""
+    told = quote("imported", payloads.text(system), role="system")
+    kept = {name: system[name] for name in ("id", "created_at") if name in system}
+    return {**kept, **user_message(system, f"What instructed the assistant of this imported history, as data:\n{told}")}
 
 
 def render(

@@ -388,7 +388,7 @@ class SigningKeys:
         try:
             async with asyncio.timeout(_KEYS_PAUSE_SECONDS):  # an address that answers byte by byte has no end
                 found = await loop.run_in_executor(self._thread, self._client.get_signing_keys)
-        except (jwt.PyJWTError, TimeoutError, ValueError):
+        except (jwt.PyJWTError, TimeoutError, ValueError, RecursionError):  # a document may be anything
             self._has_failed = True
         else:
             self._keys = {str(key.key_id): key for key in found}

@@ -8,7 +8,9 @@ files are only read.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import stat
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -255,8 +257,11 @@ class Watcher:
 
 
 def _look(path: Path) -> tuple[int, int, int]:
-    """Inode, size and time of the last change of a file or a database."""
+    """Inode, size and time of the last change of a file or a database. OSError for what is neither: a pipe would be
+    waited for, and a device has no end."""
     status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "no regular file", str(path))
     changed_at = database_changed_at(path) if path.suffix == ".db" else status.st_mtime_ns
     return status.st_ino, status.st_size, changed_at
 

@@ -15,9 +15,9 @@ import httpx
 import pytest
 
 from everthread import Everthread, Invalid
-from everthread.core.tools import ToolPolicy
-from everthread.turn.tools import ToolContext
-from everthread.turn.tools.mcp import McpServers, load_servers
+from everthread.core.tools import TOOL_NAME, ToolPolicy
+from everthread.turn.tools import ToolContext, make_tools
+from everthread.turn.tools.mcp import MAX_DESCRIPTION_CHARACTERS, MAX_TOOLS, McpServers, load_servers
 from everthread.turn.tools.mcp_transport import MAX_ANSWER_BYTES, _http_client, _lines
 from tests.turn.tools.conftest import ToolCaller
 
@@ -131,6 +131,23 @@ async def test_a_server_over_http_is_used_and_bounded(memory_et: Everthread, tmp
     finally:
         process.kill()
         await process.wait()
+
+
+async def test_what_a_server_says_of_its_tools_is_bounded_and_takes_no_name_of_ours(
+    memory_et: Everthread, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_KEY", "k")
+    lying = {**SHOP, "args": [str(SERVER), "lying"]}
+    async with McpServers(load_servers(written(tmp_path, read=lying))) as servers:
+        tools = await servers.tools()
+        assert len(tools) == MAX_TOOLS
+        assert max(len(tool.description) for tool in tools) < MAX_DESCRIPTION_CHARACTERS + 10
+        assert "left out" in servers.oddities["read"]
+        context = ToolContext.create(memory_et, await memory_et.conversations.create(), extra_tools=tools)
+        (ours,) = [tool for tool in make_tools(context) if tool.name == "read_file"]
+        assert ours.description != "Reads a file of the workspace."
+        assert not [tool.name for tool in make_tools(context) if not TOOL_NAME.fullmatch(tool.name)]
+        context.close()
 
 
 async def test_a_server_that_dies_is_an_error_and_is_started_again(

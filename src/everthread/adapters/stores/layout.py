@@ -288,9 +288,15 @@ def erase_report(
         conversations=reached.get("conversations", 0),
         entries=reached.get("entries", 0),
         reached=dict(reached),
-        cannot_reach=cannot_reach if message is None else (*cannot_reach, QUOTES),
+        cannot_reach=(*cannot_reach, *_beside(conversation, message)),
         erased_at=from_micros(now),
     )
+
+
+def _beside(conversation: str | None, message: str | None) -> Sequence[str]:
+    if conversation is None:
+        return ()
+    return (OF_THE_OWNER,) if message is None else (QUOTES,)
 
 
 def memory_erased(owner: str, id: str, cannot_reach: Sequence[str], now: int) -> EraseReport:
@@ -392,6 +398,11 @@ CANNOT_REACH = (
     "ids of conversations and messages, which tombstones need to refuse late writes",
 )
 """What an erase report lists as beyond its reach, on any database."""
+OF_THE_OWNER = (
+    "what belongs to the owner, also where it speaks of the same: memories from elsewhere, documents, items of "
+    "LangGraph's store, crons, copies of the conversation; erase the owner, or these one by one"
+)
+"""And where it was one conversation."""
 QUOTES = (
     "quotes of the message: in other messages and tool results, in what subagents were told, in copies of the "
     "conversation and in other values of a graph's state; search for its words, and erase what is found"

@@ -29,6 +29,10 @@ from everthread.turn.tools.mcp_transport import open_session
 
 START_SECONDS: Final = 30.0
 PING_SECONDS: Final = 5.0
+MAX_TOOLS: Final = 100
+"""Of one server."""
+MAX_DESCRIPTION_CHARACTERS: Final = 4_000
+MAX_SCHEMA_CHARACTERS: Final = 40_000
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _TRANSPORTS: Final = {"http": "streamable_http", "streamable-http": "streamable_http"}
 _FIELDS: Final = frozenset("command args env cwd url headers transport type".split())
@@ -106,6 +110,8 @@ class McpServers:
         self._lock = asyncio.Lock()
         self.problems: dict[str, str] = {}
         """Why a server gives no tools, by its name."""
+        self.oddities: dict[str, str] = {}
+        """What is left out of a server's tools, by its name."""
 
     async def __aenter__(self) -> McpServers:
         return self
@@ -156,10 +162,31 @@ class McpServers:
         sessions, tools = _import_adapters()
         async with open_session(sessions, self._servers[name]) as session:
             await session.initialize()
-            running.tools = await tools.load_mcp_tools(session, server_name=name, tool_name_prefix=True)
+            offered = await tools.load_mcp_tools(session, server_name=name, tool_name_prefix=True)
+            running.tools = [_bounded(tool) for tool in offered if _is_sound(tool)][:MAX_TOOLS]
+            if len(running.tools) < len(offered):
+                self.oddities[name] = f"{len(offered) - len(running.tools)} of its {len(offered)} tools are left out"
             running.ping = session.send_ping
             running.ready.set()
             await running.stop.wait()
+
+
+def _is_sound(tool: BaseTool) -> bool:
+    """Whether a tool may be offered: it has a name that providers take, and a description of its arguments that does
+    not fill the request of every turn."""
+    if not TOOL_NAME.fullmatch(tool.name):
+        return False
+    try:
+        return len(json.dumps(tool.args, default=str)) <= MAX_SCHEMA_CHARACTERS
+    except (ValueError, RecursionError):
+        return False
+
+
+def _bounded(tool: BaseTool) -> BaseTool:
+    """A tool whose server describes it at length says only the beginning of it: it stands in every request."""
+    if len(tool.description) <= MAX_DESCRIPTION_CHARACTERS:
+        return tool
+    return tool.model_copy(update={"description": f"{tool.description[:MAX_DESCRIPTION_CHARACTERS]} …"})
 
 
 def _import_adapters() -> tuple[Any, Any]:

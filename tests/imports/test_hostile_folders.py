@@ -1,0 +1,34 @@
+"""What lies in an agent's folder and is no file of a session is passed over: it is not waited for, and has no end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+import everthread
+from everthread.imports.watch import Watcher, agent_folders
+
+LINE = {
+    "type": "user", "uuid": "u1", "sessionId": "s1", "timestamp": "2026-01-01T00:00:00Z", "cwd": "/w",
+    "message": {"role": "user", "content": "hello"},
+}  # fmt: skip
+
+
+async def test_pipes_devices_loops_and_folders_are_passed_over(tmp_path: Path) -> None:
+    folder = tmp_path / ".claude" / "projects" / "p"
+    folder.mkdir(parents=True)
+    os.mkfifo(folder / "a.jsonl")
+    (folder / "b.jsonl").symlink_to("/dev/zero")
+    (folder / "c.jsonl").symlink_to(folder / "c.jsonl")
+    (folder / "d.jsonl").mkdir()
+    (folder / "e.jsonl").symlink_to(tmp_path / "nowhere")
+    (folder / "up").symlink_to(tmp_path, target_is_directory=True)
+    (folder / "z.jsonl").write_text(json.dumps(LINE) + "\n")
+    async with everthread.open("memory://", worker=False) as et, asyncio.timeout(30):
+        watcher = Watcher(et, "local", agent_folders(tmp_path, {}))
+        found = [change.path.name async for change in watcher.sweep()]
+        assert found == ["z.jsonl"]
+        (conv,) = await et.conversations.list()
+        assert [message.text async for message in conv.messages()] == ["hello"]
