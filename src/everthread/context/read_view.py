@@ -224,7 +224,7 @@ async def _leading_system(store: Store, ref: Ref, leaf: int) -> list[LogMessage]
 
 def to_log_message(place: Entry, newest: Entry) -> LogMessage:
     """A message of the log, as contexts and compactions take it."""
-    payload = payload_of(newest)
+    payload: Mapping[str, Any] = payload_of(newest)
     tokens = newest.tokens
     said = payloads.said_at(payload) or from_micros(place.created_at)
     if newest.origin == EntryOrigin.IMPORT and is_system(payload):
