@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -361,6 +363,40 @@ async def test_a_backup_is_whole_while_others_write(file: Kept) -> None:
                 await et.backup(file.folder / "busy.db")
     async with everthread.open(f"sqlite:///{file.folder / 'busy.db'}") as copy:
         assert (await copy.verify()).messages == 13
+
+
+def test_a_backup_made_under_writes_is_restored_whole_and_erased_again(kept: Kept) -> None:
+    stop = threading.Event()
+
+    async def write() -> None:
+        async with everthread.open(kept.url, worker=False, embedder=None) as et:
+            conversation = await et.conversations.get("c")
+            number = 0
+            while not stop.is_set():
+                await conversation.append([user(f"q{number}", id=f"q{number}"), user(f"a{number}", id=f"a{number}")])
+                number += 1
+
+    writer = threading.Thread(target=lambda: asyncio.run(write()))
+    writer.start()
+    try:
+        while not any(text.startswith("a") for text in kept.texts()):
+            assert writer.is_alive()
+        backup = kept.backup("busy")
+    finally:
+        stop.set()
+        writer.join()
+    since = len(kept.texts())
+    assert kept("erase", "message", "c", "m2", "--yes").code == 0
+    assert kept("erase", "message", "c", "q0", "--yes").code == 0
+    assert kept("restore", backup, "--force").code == 0
+    assert kept("verify").code == 0
+    texts = kept.texts()
+    assert SECRET not in texts
+    assert "q0" not in texts
+    assert "a0" in texts
+    pairs = [text[1:] for text in texts if text[0] in "qa" and text[1:].isdigit() and text not in ("a0",)]
+    assert all(pairs.count(number) == 2 for number in pairs), "each append is there whole or not at all"
+    assert len(texts) <= since
 
 
 @pytest.fixture(autouse=True)
