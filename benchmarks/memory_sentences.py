@@ -5,11 +5,11 @@
 `memory_sentences/open.txt` was looked at while the rules were written; `memory_sentences/sealed.txt` was written before
 they were read, sealed by the hash in `sealed.sha256`, and opened once, when they were done. `styles_open.txt` and
 `styles_sealed.txt` came after those rules, by somebody who had not read them, in styles unlike each other, and were
-measured before the rules were changed for the first of the two. `messy_open.txt` and `messy_sealed.txt` are the same with
-several statements in a line, plans beside facts, slang, and both languages mixed. Each line is what a user says, then the words that a
-memory of it must hold, or a dash where nothing is worth remembering. Right is a memory with all of the words, or none
-where there is none to be had. Wrong is a memory where there is none to be had, or one without the words (cut short, of
-something else) or with some that no memory may hold (`!word`). The rest is missed.
+measured before the rules were changed for the first of the two. `messy_open.txt` and `messy_sealed.txt` are the same
+with several statements in a line, plans beside facts, slang, and both languages mixed. Each line is what a user says,
+then the words that a memory of it must hold, or a dash where nothing is worth remembering. Right is a memory with all
+of the words, or none where there is none to be had. Wrong is a memory where there is none to be had, or one without the
+words (cut short, of something else) or with some that no memory may hold (`!word`). The rest is missed.
 """
 
 from __future__ import annotations

@@ -41,6 +41,30 @@ def test_sentences_in_other_styles_are_remembered_as_published(language: str, ri
     assert row["wrong %"] <= 2
 
 
+@pytest.mark.parametrize(("language", "right"), [("en", 72), ("zh", 82)])
+def test_messy_sentences_are_remembered_as_published(language: str, right: int) -> None:
+    row = measure("messy_sealed", language)
+    assert row["right %"] >= right
+    assert row["wrong %"] <= 8
+
+
+@pytest.mark.parametrize(
+    ("said", "remembered"),
+    [
+        ("I live in Lyon and tomorrow I'm going to the dentist at 3", ["The user lives in Lyon."]),
+        ("I'm not vegan, let's have steak tonight", ["The user is not vegan."]),
+        ("I'm coeliac btw, whats good for dinner 2nite?", ["The user is coeliac."]),
+        ("Always answer in short bullet points, and fix my typos", ["Always answer in short bullet points"]),
+        ("我叫小李，在腾讯上班，今晚加班", ["用户的名字是小李。", "用户在腾讯工作。"]),
+        ("以后请用 English 回答我，顺便查下天气", ["以后请用 English 回答我"]),
+        ("I live in Rome, right?", []),
+        ("Tomorrow I fly to Rome, I hate flying", []),
+    ],
+)
+def test_a_plan_or_a_request_in_the_same_sentence_is_not_remembered(said: str, remembered: list[str]) -> None:
+    assert [memory.text for memory in extract_by_rules(said)] == remembered
+
+
 def test_what_belongs_to_a_statement_is_not_cut_off() -> None:
     for said in ("I speak Polish, Czech and a bit of Welsh.", "My mother's name is Ingrid and she has dementia."):
         (memory,) = extract_by_rules(said)

@@ -51,7 +51,7 @@ def extract_by_rules(text: str) -> list[ExtractedMemory]:
 # -- sentences -----------------------------------------------------------------------------------------------------
 
 _CUE: Final = re.compile(
-    r"\b(?:my|our|me|i|i['’]m|we|always|never|ever|from (?:now|here) on|going forward|in (?:the )?future"
+    r"\b(?:my|our|me|i|i['’]m|im|ive|we|always|never|ever|from (?:now|here) on|going forward|in (?:the )?future"
     r"|remember|keep in mind|fan of|future"
     r"|bear in mind|don['’]t|please|avoid|answer|reply|respond|use|stop|keep)\b"
 )
@@ -81,7 +81,8 @@ _OPENINGS = re.compile(
     r"^(?:(?:hi|hello|hey|hi there|hey there|well|so|oh|ok|okay|yes|yeah|no|also|and|but|btw|by the way|fyi"
     r"|for the record|just so you know|just to let you know|for your information|actually|please note that|note that"
     r"|as i said|thanks|thank you|good (?:morning|afternoon|evening)|haha|honestly|anyway|first of all|sorry|correction"
-    r"|quick context|for context|some background|one more thing|before we begin|that worked|no worries|since|because"
+    r"|in case (?:it|that) (?:matters|helps)|quick context|for context|some background|one more thing|before we begin"
+    r"|that worked|no worries|since|because"
     r"|(?:i|we) (?:should|must|want to|have to) (?:also )?(?:mention|add|say|tell you)(?: that)?"
     r"|你好|您好|嗨|哈喽|大家好|对了|另外|还有|早上好|晚上好|不好意思|哈哈|没事|更正一下|纠正一下"
     r"|补充一下|备注|说明一下(?:情况)?"
@@ -119,10 +120,107 @@ SECRET = re.compile(
 def _sentences(text: str) -> Iterator[str]:
     own = _QUOTED_LINE.sub("\n", _CODE.sub(" ", text.replace("’", "'")))
     for part in _END.split(own):
-        said = _OPENINGS.sub("", part.strip(' \t"“”')).strip().rstrip(".!。！;；~ ")
-        said = _OWN_NAMES.sub("我", said)
-        if 3 <= len(said) <= _MAX_SENTENCE_CHARACTERS and _BEGINS.match(said):
-            yield said
+        if len(part) > _MAX_SENTENCE_CHARACTERS:
+            continue
+        for statement in _without_asides(_opened(_in_full(part.strip()))):
+            said = _LAST_WORDS.sub("", _in_full(_opened(statement))).rstrip(_STOPS)
+            if len(said) >= 3 and _BEGINS.match(said):
+                yield said
+
+
+_STOPS = ".!。！;；~ "
+
+
+def _opened(part: str) -> str:
+    return _OWN_NAMES.sub("我", _OPENINGS.sub("", part.strip(' \t"“”')).strip().rstrip(_STOPS))
+
+
+_CLAUSE = re.compile(r"(?<!\s)(?:\s*+[,，、]\s*+|\s++(?:(?:and|but|so)|[-–—]++)\s++)", re.IGNORECASE)
+_ONE_ORDER = re.compile(
+    r"when|whenever|for (?:all|any|every|each)\b|every|each|if\b|as an?\b|remember|keep in mind|bear in mind|before"
+    r"|being|speaking as"
+    r"|每次|凡是|每当|只要|如果|作为|身为|比起|相比|记|写|[^，,]{0,24}[之以]?前[，,]",
+    re.IGNORECASE,
+)
+"""How a sentence begins whose clauses belong together, though one may look like a request or a plan."""
+_REQUEST = re.compile(
+    r"(?:(?:and|but|so|anyway|also|then|now|please|pls|plz) ){0,3}(?:(?:can|could|would|will) (?:you|u|we)\b"
+    r"|(?:rewrite|fix|draft|translate|book|find|make me|send|write me|help|check|show me|tell me|suggest|recommend"
+    r"|give me an?|order|remind)\b|(?:what|whats|which|how|where|who|yours|is there|are there|any ideas?)\b|need an?\b"
+    r"|let'?s\b|(?:we|i|he|she|they|it)(?:'re|'m|'s| are| am| is) (?:going|having|coming|planning|thinking|meeting)\b"
+    r"|(?:we |i )?(?:had|ate)\b|i (?:was thinking|need|want|have to|must)\b|so no\b)"
+    r"|(?:顺便|然后|所以|那|先|再|就|快){0,3}(?:帮我|帮忙|给我(?:订|写|找|做|查|发|推)|查|订|发那|推荐|怎么|为什么|哪"
+    r"|几点|编译|构建|报错|先?把|写[个份]|换[个家]|今[天晚早]|昨天|明[天早晚]|后天|刚才|晚饭|中午|晚上[^，]{0,4}了"
+    r"|周[一二三四五六日末天](?!都|一般|有空|没空|上班|休息|到)|这个|那个|它)",
+    re.IGNORECASE,
+)
+_ONLY_NOW = re.compile(
+    r"\b(?:tonight|2nite|tomorrow|tmrw|today|yesterday|this (?:morning|evening|afternoon)|by noon|\d ?(?:am|pm)|at \d"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day|for (?:lunch|dinner|breakfast))\b",
+    re.IGNORECASE,
+)
+_ALWAYS = re.compile(r"\b(?:usually|always|every|most|never)\b", re.IGNORECASE)
+
+
+def _is_aside(clause: str) -> bool:
+    """Whether a clause asks for something, or tells of a plan or of what holds only now."""
+    if _REQUEST.match(clause) or (_ONLY_NOW.search(clause) and not _ALWAYS.search(clause)):
+        return True
+    is_long = len(clause.split()) > 2 or (_CHINESE.search(clause) is not None and len(clause) > 2)
+    return is_long and clause.endswith(("?", "？", "吧", "吗", "呢"))
+
+
+def _without_asides(sentence: str) -> Iterator[str]:
+    """The sentence without its clauses that ask for something or tell of a plan: what stands before and after them. A
+    sentence that is nothing else stays whole, for the rules to refuse."""
+    if _ONE_ORDER.match(sentence):
+        yield sentence
+        return
+    start = end = 0
+    joints = [*_CLAUSE.finditer(sentence)]
+    for clause_start, clause_end in zip(
+        [0, *(joint.end() for joint in joints)], [*(joint.start() for joint in joints), len(sentence)], strict=True
+    ):
+        if clause_start and _is_aside(sentence[clause_start:clause_end]):
+            if end > start:
+                yield sentence[start:end]
+            start = end = clause_end
+        elif start == end and start:
+            start, end = clause_start, clause_end
+        else:
+            end = clause_end
+    if end > start:
+        yield sentence[start:end]
+
+
+_LAST_WORDS = re.compile(
+    r"(?<! )(?:,? (?:btw|fyi|lol|haha|tho|though|thx|thanks|sadly|please|pls|ok|okay)\b){1,4}[!?. ]{0,8}$"
+    r"|(?<!哈)哈{1,8}$",
+    re.IGNORECASE,
+)
+_SHORT_FORMS: Final = tuple(
+    (re.compile(pattern, re.IGNORECASE), words)
+    for pattern, words in (
+        (r"^im\b", "I'm"),
+        (r"^ive\b", "I've"),
+        (r"^(?:pls|plz)\b", "please"),
+        (r"^(?:the )?name(?:'s| is)(?= (?-i:[A-Z]))", "my name is"),
+        (r"^(?:live|living) in\b", "I live in"),
+        (r"^allergic (?:2|to)\b", "I'm allergic to"),
+        (r"^(I'm allergic) 2\b", r"\1 to"),
+        (r"^we're (?=vegan|vegetarian)", "we are "),
+        (r"^(my \w+(?: (?-i:[A-Z])\w+)?)'s (?=(?:an?|allergic|vegan|vegetarian|lactose|diabetic|pregnant|called"
+         r"|named)\b|\d)", r"\1 is "),
+        (r"^no (gluten|lactose|nuts|meat|dairy|pork|alcohol) for me\b", r"I don't eat \1"),
+    )
+)  # fmt: skip
+"""How people write in a hurry, and what the rules know it by."""
+
+
+def _in_full(said: str) -> str:
+    for pattern, words in _SHORT_FORMS:
+        said = pattern.sub(words, said)
+    return said
 
 
 def _apply_rules(sentence: str) -> Iterator[ExtractedMemory]:
@@ -219,7 +317,10 @@ _WORK = (
     "|product manager|data scientist|analyst|consultant|translator|pharmacist|dentist|veterinarian|electrician|plumber"
     "|carpenter|photographer|librarian|economist|psychologist|therapist|founder|freelancer|retiree"
 )
-_DIETS = "vegan|vegetarian|pescatarian|lactose[- ]intolerant|gluten[- ]intolerant|diabetic|celiac|coeliac|kosher|halal"
+_DIETS = (
+    "vegan|vegetarian|pescatarian|veggie|lactose[- ]intolerant|gluten[- ]intolerant|diabetic|celiac|coeliac"
+    "|kosher|halal"
+)
 _KIN = (
     "wife|husband|partner|girlfriend|boyfriend|son|daughter|mother|mom|mum|father|dad|brother|sister|dog|cat|boss"
     "|manager|doctor|company|team|project"
@@ -425,6 +526,7 @@ _EN_WHOLE: Final[tuple[_Rule, ...]] = (
     _en(rf"my (?:{_EN_KIN})(?:'s)?(?: [\w'-]+)? (?:is|are|has|have|lives?|works?|was|can't|cannot|doesn't|don't|likes?"
         rf"|loves?|hates?|studies|goes|turns|suffers?|plays?|needs?|speaks?|drives?|uses?) "
         rf"(?!here|coming|calling|asking|waiting|late|sleeping|at the|on the phone|back|out|right|wrong|ok"
+        rf"|annoy|an idiot|driving me|killing me|a (?:nightmare|pain|joke|genius|saint|legend)"
         rf"|fine){_REST}",
         _whole(MemoryKind.FACT)),
     _en(rf"my (?:new |main |current |own |work |home |monthly |weekly |daily |total |github |twitter |usual |old "
@@ -458,6 +560,7 @@ _EN_WHOLE: Final[tuple[_Rule, ...]] = (
         _whole(MemoryKind.FACT)),
     _en(rf"i(?:'d| would) (?:rather|prefer) (?!not (?:do|say)|that|to (?:do|go|see)|if|it|the (?:first|second)){_REST}",
         _whole(MemoryKind.PREFERENCE)),
+    _en(rf"we (?:are |eat )?(?:{_DIETS})\b[^?]{{0,60}}$", _whole(MemoryKind.FACT)),
     _en(rf"(?:we|our family) (?:live|moved|have moved|are expecting|are getting|'re expecting|have lived"
         rf"|are moving) {_REST}"
         rf"|we're (?:expecting|getting married|moving to|based in|a family|a team|a company) ?{_REST}",
@@ -495,7 +598,7 @@ _EN_WHOLE: Final[tuple[_Rule, ...]] = (
 )  # fmt: skip
 
 _ZH_ALL_KIN = (
-    f"{_ZH_KIN}|妈|爸|弟|哥|姐|妹|奶奶|爷爷|外婆|外公|孩子|宝宝|室友|同事|邻居|领导|经理|导师|老师|医生"
+    f"{_ZH_KIN}|闺女|娃|媳妇|老妈|老爸|妈|爸|弟|哥|姐|妹|奶奶|爷爷|外婆|外公|孩子|宝宝|室友|同事|邻居|领导|经理|导师|老师|医生"
     "|对象|未婚妻|未婚夫|岳父|岳母"
 )
 _ZH_LASTING = (
@@ -683,6 +786,10 @@ _ZH_MORE: Final[tuple[_Rule, ...]] = (
     _zh_whole(r"(?:身为|作为)(?:一[个名位])?[^？?，,]{1,10}(?:师|员|生|人"
               r"|妈妈|爸爸|家|党|友|迷|者|主|户|粉丝|工)[,，]?\s?我?[^？?]{2,60}$"),
     _zh_whole(r"我家(?:住|有|养|没有?|离)[^？?]{2,40}$"),
+    _zh_whole(r"我家?(?:有)?(?:俩|仨|[一两二三四]个)(?:娃|孩子|儿子|女儿|闺女)[^？?]{0,40}$"),
+    _zh_whole(r"我的?(?:邮箱|微信|手机|电话)\s?(?:是|号)?[：:]?\s?[\w.+@-]{5,60}$", MemoryKind.PROFILE),
+    _zh_whole(r"[\u4e00-\u9fff]{1,8}(?:里|中|上)(?:面)?(?:千万|一定|绝对)?(?:不要|别|不能|不准|禁止)(?:再)?"
+              r"(?:写|放|出现|记|用|加|留)[^？?]{1,40}$", MemoryKind.INSTRUCTION),
     _zh_whole(r"我(?:工作日|周[一二三四五六日天末]|平时|每天|晚上|白天|早上|上午"
               r"|下午)[^？?]{2,40}(?:有空|没空|在线|上班|休息|上课)[^？?]{0,10}$"),
     _zh_whole(r"我(?:结婚了?|离婚了?|单身|已婚|未婚|有对象了?)(?=$|[,，])[^？?]{0,40}$"),
@@ -744,7 +851,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _en(rf"i speak (?!to\b|with\b|for\b|of\b|about\b){_THING}", _profile("The user speaks {x}.", "languages", 0.85)),
     _en(rf"my (?P<k>{_KIN})(?:'s name is| is (?:called|named)) {_NAME}",
         _profile("The user's {k} is called {x}.", "name of {k}")),
-    _en(rf"my (?P<k>{_DETAILS}) (?:is|are) (?P<x>[^,;!?]{{1,60}}?)(?=$|[,;!]|\.(?:\s|$)| and\b| but\b)",
+    _en(rf"my (?P<k>{_DETAILS})(?: is| are|'s) (?P<x>[^,;!?]{{1,60}}?)(?=$|[,;!]|\.(?:\s|$)| and\b| but\b)",
         _profile("The user's {k}: {x}.", "{k}")),
     _en(rf"(?:from now on|going forward|in (?:the )?future|henceforth),? (?:please |you (?:should|must) "
         rf"|i want you to )?(?:always |never |only )?(?:{_ORDERS})\b.{{2,200}}$", _instruction),
