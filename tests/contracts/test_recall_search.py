@@ -10,6 +10,9 @@ import pytest
 
 from everthread import Conversation, Everthread, Invalid
 from everthread.context.tokens import count_tokens
+from everthread.core.entries import seq_of
+from everthread.core.nouns import Ref
+from everthread.core.queries import Term
 from everthread.recall.candidates import NEIGHBOUR_REACH
 from everthread.recall.search import RecallServices, recall
 from tests.contracts.message_helpers import says
@@ -99,6 +102,27 @@ async def test_what_a_named_speaker_said_is_found_without_another_word_of_the_qu
     named_alone = [hit.speaker for hit in await conv.recall("And what about Ann?", limit=2)]
     assert named_alone == ["Ann", "Ann"]
     assert [hit.speaker for hit in await conv.recall("What did Zoe say of the tent?", limit=1)] == ["Bob"]
+
+
+async def test_the_newest_word_of_a_named_speaker_is_found_behind_entries_without_words(conv: Conversation) -> None:
+    """Deletions are entries that no word leads to, so that the last seq is not the number of messages with words."""
+    others = ("Bob", "Cleo", "Dan")
+    await conv.append([said(f"Something else, number {at}", id=f"m{at}", name=others[at % 3]) for at in range(60)])
+    for at in range(40):
+        await conv.delete_message(f"m{at}")
+    await conv.append([said("Running late", name="Ann")])
+    assert [hit.text for hit in await conv.recall("And what about Ann?", limit=1)] == ["Running late"]
+
+
+async def test_postings_count_entries_and_say_when_there_are_more(et: Everthread, conv: Conversation) -> None:
+    await conv.append([said(f"harbour {at}", id=f"m{at}") for at in range(4)])
+    await conv.delete_message("m0")
+    await conv.append([said("?!")])
+    term = Term(token="harbour")
+    for cap, seqs, truncated in ((5, [1, 2, 3, 4], False), (4, [1, 2, 3, 4], False), (3, [2, 3, 4], True)):
+        found = await et.store.search.postings(conv.owner, conv.id, [term], cap=cap)
+        assert ([seq_of(key) for key in found.of[term]], found.truncated) == (seqs, truncated)
+        assert found.total == (await et.store.conversations.get(Ref(conv.owner, conv.id))).entry_count
 
 
 async def test_limits_on_hits_and_tokens_hold(conv: Conversation) -> None:

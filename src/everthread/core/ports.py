@@ -336,9 +336,9 @@ class Postings(NamedTuple):
     of: Mapping[Term, Sequence[int]]
     """For each term, the key of every entry that has it, ascending."""
     total: int
-    """The approximate number of messages in the searched scope."""
+    """Of one conversation the number of its entries, which is its last seq; else about how many messages there are."""
     truncated: bool
-    """Whether some term has more entries than were returned; the newest are."""
+    """Whether some term has more entries than were asked for. The newest are returned."""
 
 
 class PlacedMessage(NamedTuple):

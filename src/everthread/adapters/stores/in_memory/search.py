@@ -61,7 +61,7 @@ class InMemorySearch:
         }
         is_cut = any(len(having) > cap for having in found.values())
         return Postings(
-            {term: having[-cap:] for term, having in found.items()}, sum(len(row.words) for row in rows), is_cut
+            {term: having[-cap:] for term, having in found.items()}, sum(len(row.entries) for row in rows), is_cut
         )
 
     async def messages(

@@ -90,17 +90,18 @@ class PostgresSearch:
                 if conversation is not None:
                     key, head, _ = await living_head(connection, Ref(owner, conversation))
                     total = head.entry_count
-                    rows = await connection.fetch(sql.TERM_POSTINGS_WALK, queries, *key, cap)
+                    rows = await connection.fetch(sql.TERM_POSTINGS_WALK, queries, *key, cap + 1)
                     found = [list(row[1]) for row in rows]
                 else:
                     total = await connection.fetchval(sql.INDEX_SIZE) or 0
                     mine = [tsquery(_only(term), [owner_scope(owner)]) for term in terms]
                     found = [
-                        [row[0] for row in await connection.fetch(sql.TERM_POSTINGS_LOOK_UP, one, cap)] for one in mine
+                        [row[0] for row in await connection.fetch(sql.TERM_POSTINGS_LOOK_UP, one, cap + 1)]
+                        for one in mine
                     ]
-            by_term = {term: keys[::-1] for term, keys in zip(terms, found, strict=True)}
+            by_term = {term: keys[:cap][::-1] for term, keys in zip(terms, found, strict=True)}
             most = max(map(len, found), default=0)
-            return Postings(by_term, max(total, most), most >= cap)
+            return Postings(by_term, max(total, most), most > cap)
 
         return await self._database.pool.read(work)
 

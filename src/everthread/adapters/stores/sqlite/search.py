@@ -99,14 +99,15 @@ def read_postings(
         if is_within:
             rows = connection.execute(sql.TERM_POSTINGS, (match, first, tail.after))
         else:
-            rows = connection.execute(sql.NEWEST_TERM_POSTINGS, (match, first, tail.after, cap))
+            rows = connection.execute(sql.NEWEST_TERM_POSTINGS, (match, first, tail.after, cap + 1))
         found[term] = sorted(orjson.loads(rows.fetchone()[0]))
-    if conversation is None:
-        found = _owned_of(connection, owner, found)
     for term, keys in found.items():
         keys += [key for key, words in tail.words if has_term(term, words)]
-        del keys[:-cap]
-    return Postings(found, total, any(len(having) >= cap for having in found.values()))
+    is_cut = any(len(keys) > cap for keys in found.values())
+    found = {term: keys[-cap:] for term, keys in found.items()}
+    if conversation is None:
+        found = _owned_of(connection, owner, found)
+    return Postings(found, total, is_cut)
 
 
 def _span(connection: sqlite3.Connection, owner: str, conversation: str | None) -> tuple[int, int]:
