@@ -204,7 +204,8 @@ def langchain_request(talk: Asked, window: int) -> list[Said]:
     from langchain_core.messages import AnyMessage, RemoveMessage  # noqa: PLC0415
     from langgraph.graph.message import add_messages  # noqa: PLC0415
 
-    from everthread.compaction import Source, extract  # noqa: PLC0415
+    from everthread.compaction.extract import extract  # noqa: PLC0415
+    from everthread.compaction.sources import Source  # noqa: PLC0415
     from everthread.context.tokens import count_tokens, message_tokens  # noqa: PLC0415
 
     limit = Budget(window=window).limit

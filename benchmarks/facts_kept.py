@@ -23,20 +23,11 @@ from typing import Any
 
 from benchmarks import SHARED
 from benchmarks.report import Row
-from everthread.compaction import (
-    ChildSummary,
-    Rejected,
-    Source,
-    SourceCall,
-    check_summary,
-    condense,
-    extract,
-    facts_of_sources,
-    facts_of_summaries,
-    rank_facts,
-    sources_of_summaries,
-    split_kept,
-)
+from everthread.compaction.condense import condense, facts_of_summaries, sources_of_summaries
+from everthread.compaction.extract import extract
+from everthread.compaction.fact_ranking import facts_of_sources, rank_facts, split_kept
+from everthread.compaction.gate import Rejected, check_summary
+from everthread.compaction.sources import ChildSummary, Source, SourceCall
 from everthread.compaction.summary_format import SummaryLine, parse_summary
 from everthread.context.tokens import count_tokens
 from everthread.text.normal_forms import normalise

@@ -20,7 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.report import Row
-from everthread.compaction import Accepted, Source, check_summary, facts_of_sources
+from everthread.compaction.fact_ranking import facts_of_sources
+from everthread.compaction.gate import Accepted, check_summary
+from everthread.compaction.sources import Source
 from everthread.context.tokens import count_tokens
 
 FOLDER = Path(__file__).parent / "true_summaries"

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
-from everthread.compaction import Source, SourceCall
+from everthread.compaction.sources import Source, SourceCall
 
 ROLES = ("user", "user", "assistant", "assistant", "tool", "system", "human", "critic")
 # What people and tools really write, so that random spans reach every rule, beside wholly random text.

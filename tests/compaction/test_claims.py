@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import summary_truth
-from everthread.compaction import Accepted, Rejected, Source, check_summary, facts_of_sources
 from everthread.compaction.claims import check_claims
+from everthread.compaction.fact_ranking import facts_of_sources
+from everthread.compaction.gate import Accepted, Rejected, check_summary
 from everthread.compaction.policy import CompactionPolicy
+from everthread.compaction.sources import Source
 from everthread.compaction.summarise import CheckedSummary, summarise
 from everthread.context.tokens import count_tokens
 from tests.compaction.spans import assistant, user

@@ -5,16 +5,10 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from everthread.compaction import (
-    ChildSummary,
-    Source,
-    TokenCounter,
-    condense,
-    extract,
-    facts_of_summaries,
-    sources_of_summaries,
-    split_kept,
-)
+from everthread.compaction.condense import condense, facts_of_summaries, sources_of_summaries
+from everthread.compaction.extract import extract
+from everthread.compaction.fact_ranking import split_kept
+from everthread.compaction.sources import ChildSummary, Source, TokenCounter
 from everthread.compaction.summary_format import Section, SummaryLine, parse_summary
 from tests.compaction.spans import counters, spans, texts, user, word_count
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from everthread.compaction import Source, SourceCall, conversation_kind
-from everthread.compaction.sources import CODING_SHARE, TOOL_SHARE
+from everthread.compaction.sources import CODING_SHARE, TOOL_SHARE, Source, SourceCall, conversation_kind
 from tests.compaction.spans import assistant, result, spans, user
 
 

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from everthread.compaction import ConversationKind, Source, SourceCall, TokenCounter, extract, extract_openings
+from everthread.compaction.extract import extract, extract_openings
+from everthread.compaction.sources import ConversationKind, Source, SourceCall, TokenCounter
 from everthread.compaction.summary_format import SECTION_TITLES, Section, SummaryLine, parse_summary
 from everthread.text.control_syntax import has_role_marks, has_tool_syntax
 from tests.compaction.spans import PHRASES, assistant, counters, result, spans, user, word_count

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from everthread.compaction import Source, SourceCall, facts_of_sources, find_facts, rank_facts, split_kept
-from everthread.compaction.fact_ranking import is_askable
+from everthread.compaction.fact_ranking import facts_of_sources, is_askable, rank_facts, split_kept
+from everthread.compaction.sources import Source, SourceCall
+from everthread.text.facts import find_facts
 from tests.compaction.spans import assistant, result, spans, texts, user
 
 

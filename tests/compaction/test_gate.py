@@ -6,17 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from everthread.compaction import (
-    Accepted,
-    Rejected,
-    Source,
-    TokenCounter,
-    check_summary,
-    extract,
-    extract_openings,
-    facts_of_sources,
-    split_kept,
-)
+from everthread.compaction.extract import extract, extract_openings
+from everthread.compaction.fact_ranking import facts_of_sources, split_kept
+from everthread.compaction.gate import Accepted, Rejected, check_summary
+from everthread.compaction.sources import Source, TokenCounter
 from everthread.compaction.summary_format import FACTS_SHARE, SECTION_TITLES, strip_mentions
 from everthread.context.tokens import count_tokens
 from tests.compaction.spans import assistant, counters, spans, texts, user, word_count

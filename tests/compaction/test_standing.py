@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from everthread.compaction import ChildSummary, Source, check_summary, condense, extract, facts_of_sources
-from everthread.compaction.gate import Accepted
+from everthread.compaction.condense import condense
+from everthread.compaction.extract import extract
+from everthread.compaction.fact_ranking import facts_of_sources
+from everthread.compaction.gate import Accepted, check_summary
+from everthread.compaction.sources import ChildSummary, Source
 from everthread.compaction.standing import is_standing
 from everthread.context.tokens import count_tokens
 from tests.compaction.spans import assistant, user

@@ -31,7 +31,7 @@ async def test_without_a_model_the_summary_is_extracted() -> None:
     made = await summarise(TALK, TOKENS, POLICY)
     assert isinstance(made, CheckedSummary)
     assert (made.model, made.failures) == (None, ())
-    assert made.strategy.startswith("extract:")
+    assert made.made_by.startswith("extract:")
     assert made.tokens == count_tokens(made.text) <= 200
     assert 0 < made.facts_kept <= made.facts_total
 
@@ -39,7 +39,7 @@ async def test_without_a_model_the_summary_is_extracted() -> None:
 async def test_a_good_model_writes_it_and_the_facts_it_dropped_are_listed() -> None:
     made = await summarise(TALK, TOKENS, POLICY, model=Hostile(["good"]))
     assert isinstance(made, CheckedSummary)
-    assert (made.model, made.strategy.partition(":")[0]) == ("hostile", "model")
+    assert (made.model, made.made_by.partition(":")[0]) == ("hostile", "model")
     assert "it was looked up" in made.text
     assert "euro [#39]" in made.text
 
@@ -83,7 +83,7 @@ async def test_a_summariser_that_blocks_has_its_time_limit_like_any_other() -> N
 async def test_after_a_refused_answer_a_terse_one_may_do() -> None:
     made = await summarise(TALK, TOKENS, POLICY, model=Hostile(["too long", "good"]))
     assert isinstance(made, CheckedSummary)
-    assert made.strategy.startswith("model-terse:")
+    assert made.made_by.startswith("model-terse:")
     assert [failure.stage for failure in made.failures] == ["model"]
 
 

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 
 from everthread.compaction.summary_chain import (
     choose_to_condense,
-    choose_to_make_room,
     expand_to_level,
     gap_end,
     summary_chain,
@@ -70,13 +69,6 @@ def test_only_neighbours_of_one_level_are_condensed_the_lowest_first() -> None:
     assert choose_to_condense([high, B, C, D], 2) == [B, C]
     apart = [A, leaf(11, 20, level=2), C, leaf(31, 40, level=2), leaf(41, 50)]
     assert choose_to_condense(apart, 2) == []
-
-
-def test_room_is_made_of_all_but_the_newest() -> None:
-    assert choose_to_make_room([A, B, C], 300) == []
-    assert choose_to_make_room([A, B, C], 299) == [A, B]
-    assert choose_to_make_room([A, B], 150) == [A, B]
-    assert choose_to_make_room([A], 1) == []
 
 
 def test_summaries_resume_after_a_stretch_that_lost_its_own() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from everthread.compaction import ChildSummary, condense, extract
-from everthread.compaction.condense import summaries_within
+from everthread.compaction.condense import condense, summaries_within
+from everthread.compaction.extract import extract
+from everthread.compaction.sources import ChildSummary
 from everthread.context.tokens import count_tokens
 from everthread.core.compactions import Compaction
 from everthread.core.ids import new_id

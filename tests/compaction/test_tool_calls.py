@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from everthread.compaction import Source, SourceCall
+from everthread.compaction.sources import Source, SourceCall
 from everthread.compaction.tool_calls import call_outcomes, outcome_line
 from tests.compaction.spans import assistant, result, spans
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everthread.compaction import split_sentences
-from everthread.text.sentences import STRETCH_CHARS
+from everthread.text.sentences import STRETCH_CHARS, split_sentences
 from tests.compaction.spans import texts
 
 

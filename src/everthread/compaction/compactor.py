@@ -150,20 +150,20 @@ class Compactor:
         first, planned = view, list[PlannedSummary]()
         while (found := await anext(self._stretches(ref, view), None)) is not None:
             stretch, last = found
-            leaf = self._leaf(view, stretch, last, trigger)
-            if leaf.tokens_before <= MIN_STRETCH_TOKENS:
+            next_one = self._new_compaction(view, stretch, last, trigger)
+            if next_one.tokens_before <= MIN_STRETCH_TOKENS:
                 break
-            most = summary_tokens(view.policy, leaf.tokens_before)
-            leaf = replace(leaf, tokens_after=min(leaf.tokens_before, most))
+            most = summary_tokens(view.policy, next_one.tokens_before)
+            next_one = replace(next_one, tokens_after=min(next_one.tokens_before, most))
             planned.append(
                 PlannedSummary(
-                    first_seq=leaf.first_seq,
-                    last_seq=leaf.last_seq,
+                    first_seq=next_one.first_seq,
+                    last_seq=next_one.last_seq,
                     messages=len(stretch),
-                    tokens=leaf.tokens_before,
+                    tokens=next_one.tokens_before,
                 )
             )
-            summaries = simulate_condensing([*view.summaries, leaf], view.policy)
+            summaries = simulate_condensing([*view.summaries, next_one], view.policy)
             view = replace(view, summaries=summaries, uncovered=view.uncovered - len(stretch))
         if not planned:
             return CompactionOutcome(compacted=False, reason=NOTHING_OLD)
@@ -211,7 +211,7 @@ class Compactor:
         chosen = await run_in_background(stretch)
         return chosen, len(chosen) == len(found) < query.limit
 
-    def _leaf(self, view: View, stretch: Sequence[LogMessage], last: int, trigger: Trigger) -> Compaction:
+    def _new_compaction(self, view: View, stretch: Sequence[LogMessage], last: int, trigger: Trigger) -> Compaction:
         """The compaction of a stretch up to `last`, before its summary is written."""
         return Compaction(
             id=new_id(),
@@ -240,16 +240,16 @@ class Compactor:
         self, ref: Ref, view: View, stretch: Sequence[LogMessage], last: int, trigger: Trigger
     ) -> CompactionOutcome:
         began = time.monotonic()
-        leaf = self._leaf(view, stretch, last, trigger)
+        begun = self._new_compaction(view, stretch, last, trigger)
         sources = sources_from(messages_to_summarise(stretch, opens=not view.summaries))
-        made = await summarise(sources, leaf.tokens_before, view.policy, model=self.model, redact=self.redact)
+        made = await summarise(sources, begun.tokens_before, view.policy, model=self.model, redact=self.redact)
         if not isinstance(made, CheckedSummary):
             problem = "no summary is shorter than what it would stand for"
-            return CompactionOutcome(compacted=False, tokens_before=leaf.tokens_before, error=problem, failures=made)
+            return CompactionOutcome(compacted=False, tokens_before=begun.tokens_before, error=problem, failures=made)
         new = replace(
-            leaf,
+            begun,
             summary=made.text,
-            strategy=made.strategy,
+            strategy=made.made_by,
             model=made.model,
             tokens_after=made.tokens,
             facts_total=made.facts_total,
@@ -313,7 +313,7 @@ class Compactor:
         return _parent_of(
             oldest,
             summary=made.text,
-            strategy=made.strategy,
+            strategy=made.made_by,
             model=made.model,
             struck=made.struck,
             trigger=trigger,

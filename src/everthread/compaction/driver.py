@@ -82,10 +82,10 @@ class CompactionDriver:
             return await self._compactor(trigger, None, None).plan(ref, view, trigger)
         attempt = events.CompactionAttempt(ref=ref, view=view, trigger=trigger, budget=budget)
 
-        async def why(_: View) -> Trigger:
+        async def as_asked(_: View) -> Trigger:
             return trigger
 
-        work = self._compact_while(why, ref, view, branch, overrides, on_each=on_each)
+        work = self._compact_while(as_asked, ref, view, branch, overrides, on_each=on_each)
         return await events.report_compaction(self.listener, attempt, work)
 
     async def mend(self, ref: Ref) -> None:
@@ -106,13 +106,13 @@ class CompactionDriver:
         if trigger is not None:
             first, keep_from = view, kept_from(view, found.budget)
 
-            async def why(view: View) -> Trigger | None:
+            async def still_due(view: View) -> Trigger | None:
                 if view is first or is_worth_more(view, keep_from):
                     return trigger
                 return await run_in_background(due, view)
 
             attempt = events.CompactionAttempt(ref=ref, view=view, trigger=trigger, budget=found.known_budget)
-            work = self._compact_while(why, ref, view, found.branch, found.compaction, keep_from)
+            work = self._compact_while(still_due, ref, view, found.branch, found.compaction, keep_from)
             outcome = await events.report_compaction(self.listener, attempt, work)
         if is_ahead:
             view = await self.view(ref, found.branch, found.compaction)
@@ -175,18 +175,18 @@ class CompactionDriver:
         until = time.monotonic() + _FIRST_CONTEXT_SECONDS
         left = iter(range(_MOST_IN_A_TURN))
 
-        async def why(view: View) -> Trigger | None:
+        async def due_in_time(view: View) -> Trigger | None:
             is_over = time.monotonic() >= until or next(left, None) is None
             return None if is_over else due
 
         attempt = events.CompactionAttempt(ref=ref, view=view, trigger=due, budget=budget)
-        work = self._compact_while(why, ref, view, branch, overrides, kept_from(view, budget))
+        work = self._compact_while(due_in_time, ref, view, branch, overrides, kept_from(view, budget))
         await events.report_compaction(self.listener, attempt, work)
         return await self.view(ref, branch, overrides, budget, system)
 
     async def _compact_while(
         self,
-        why: Callable[[View], Awaitable[Trigger | None]],
+        next_trigger: Callable[[View], Awaitable[Trigger | None]],
         ref: Ref,
         view: View,
         branch: BranchName,
@@ -197,7 +197,7 @@ class CompactionDriver:
         """One after the other, as long as there is a reason. Where one that happened by itself came first, the rest is
         done on top of it."""
         total, first, tokens = CompactionOutcome(compacted=False), view, 0
-        while (trigger := await why(view)) is not None:
+        while (trigger := await next_trigger(view)) is not None:
             latest = await self._compact_once(ref, view, trigger, keep_from)
             if latest.compacted:
                 on_each(latest)

@@ -16,7 +16,8 @@ from everthread.core.jobs import COMPACT, NewJob, Priority
 from everthread.core.log import BranchName
 
 UNLIMITED = Budget(window=100_000_000, output_reserve=0)
-"""For who does not know the model: no token mark is ever passed, only that of messages."""
+"""The budget where the model, and so the size of its window, is unknown: then a compaction is due by the number of
+messages alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

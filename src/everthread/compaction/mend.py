@@ -69,11 +69,13 @@ async def _revive(compactor: Compactor, ref: Ref, view: View, known: Sequence[Co
     store = compactor.store
     gone = [one for one in known if one.invalid_at is not None and one.undone_at is None]
     found: list[Compaction] = []
-    for leaf in (one for one in gone if not one.children and one.after_seq == view.covered_until):
-        query = PathQuery(branch=view.leaf_seq, after=leaf.after_seq, before=leaf.last_seq + 1, limit=_MOST_MESSAGES)
+    for lowest in (one for one in gone if not one.children and one.after_seq == view.covered_until):
+        query = PathQuery(
+            branch=view.leaf_seq, after=lowest.after_seq, before=lowest.last_seq + 1, limit=_MOST_MESSAGES
+        )
         stretch = [to_log_message(*pair) for pair in await store.log.path(ref, query)]
-        if span_hash(stretch) == leaf.span_hash:
-            found = [leaf]
+        if span_hash(stretch) == lowest.span_hash:
+            found = [lowest]
     if not found:
         return False
     in_use = {one.id for one in known if one.is_live} | {found[0].id}
@@ -87,7 +89,7 @@ async def _revive(compactor: Compactor, ref: Ref, view: View, known: Sequence[Co
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviveCompactions:
-    """Summaries that are used again: a leaf, and those above it, lowest first."""
+    """Summaries that are used again: one of messages, and those above it, lowest first."""
 
     compactions: Sequence[Compaction]
     read_at: int
@@ -98,11 +100,11 @@ class ReviveCompactions:
 
     def decide(self, seen: Seen, now: int) -> Decision[int]:
         """How many are used again; none where something else stands for the messages, or one of them changed."""
-        leaf = self.compactions[0]
+        lowest = self.compactions[0]
         if any(entry.kind == Kind.MARK or entry.revises is not None for entry in seen.since):
             raise Conflict("a message changed meanwhile; nothing was kept")
         for other in seen.compactions:
-            overlaps = other.after_seq < leaf.last_seq and other.last_seq > leaf.after_seq
+            overlaps = other.after_seq < lowest.last_seq and other.last_seq > lowest.after_seq
             if other.is_live and not other.children and overlaps:
                 return Decision(result=0)
         revived = [replace(one, invalid_at=None) for one in self.compactions]

@@ -67,11 +67,11 @@ def next_stretch(
     else:
         end = max((span.stop for span in unit_spans(messages) if span.stop <= len(messages) - kept), default=0)
     standing = count_leading_system(messages) if opens else 0
-    end = _one_leaf(uncovered[standing:end], policy) + standing
+    end = end_of_stretch(uncovered[standing:end], policy) + standing
     return list(uncovered[:end]) if end > standing else []
 
 
-def _one_leaf(stretch: Sequence[LogMessage], policy: CompactionPolicy) -> int:
+def end_of_stretch(stretch: Sequence[LogMessage], policy: CompactionPolicy) -> int:
     """Where a stretch ends when it holds more than one summary should stand for: after a whole unit, before a user's
     turn where one is near the end, and after more than a summary's worth. A question alone before a giant result
     would make a stretch that nothing is shorter than, and no compaction would ever get past it. Only words fill a

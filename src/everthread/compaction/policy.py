@@ -17,7 +17,7 @@ from everthread.context.budget import check_range
 from everthread.context.window import WindowBounds
 from everthread.core.errors import Invalid
 
-Strategy = Literal["auto", "chat", "tool-heavy", "coding"]
+ExpectedKind = Literal["auto", "chat", "tool-heavy", "coding"]
 Trigger = Literal["threshold", "messages", "hard_limit", "manual"]
 NO_MODEL: Final = "none"
 """The `summary_model` that switches off whatever model there is."""
@@ -59,13 +59,16 @@ class CompactionPolicy:
     """Who writes summaries: a model by its name; None for the one that was given to `open`, if any; `none` for the
     extractive summariser, which needs no model."""
     summary_timeout_seconds: float = 30.0
-    strategy: Strategy = "auto"
-    """What kind of conversation the summariser should expect; `auto` detects it."""
+    """How long a summary model may take; after that the extractive summariser writes the summary."""
+    strategy: ExpectedKind = "auto"
+    """What kind of conversation the summariser should expect; `auto` detects it. (`Compaction.strategy` is
+    another thing: how one summary was made.)"""
     fan_in: int = 8
     """When a level has more summaries than this, the oldest are condensed into one of the next level."""
     leaf_max_tokens: int = 16_000
+    """How many tokens of messages one summary may stand for; a longer stretch becomes several summaries."""
     leaf_max_messages: int = 60
-    """A stretch larger than either becomes several summaries: one summary cannot hold more."""
+    """How many messages one summary may stand for."""
     least_freed: float = 0.1
     """After one that freed a smaller share of the request, none is made automatically until a new user turn."""
     recalled_max_tokens: int = 1000
@@ -75,8 +78,9 @@ class CompactionPolicy:
     extract_memories: bool = True
     """Whether what users say about themselves is remembered automatically."""
     breaker_failures: int = 3
+    """How many failures of a summary model in a row it takes until it is not asked for a while."""
     breaker_seconds: float = 60.0
-    """How long a summary model is not asked after `breaker_failures` failures in a row."""
+    """How long it is not asked then."""
 
     def __post_init__(self) -> None:
         for name in ("enabled", "compact_ahead", "extract_memories"):
@@ -98,8 +102,10 @@ class CompactionPolicy:
         check_range("memory_max_tokens", self.memory_max_tokens, 0, 100_000)
         check_range("breaker_failures", self.breaker_failures, 1, 1000)
         check_range("breaker_seconds", self.breaker_seconds, 0.0, 86_400.0)
-        if self.strategy not in get_args(Strategy):
-            raise Invalid(f"must be one of {', '.join(get_args(Strategy))}, not {self.strategy!r}", field="strategy")
+        if self.strategy not in get_args(ExpectedKind):
+            raise Invalid(
+                f"must be one of {', '.join(get_args(ExpectedKind))}, not {self.strategy!r}", field="strategy"
+            )
         if not isinstance(self.summary_model, str | None):
             raise Invalid("must be a model's name, or null for none", field="summary_model")
 

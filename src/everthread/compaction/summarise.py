@@ -98,7 +98,8 @@ class CheckedSummary:
 
     text: str
     tokens: int
-    strategy: str
+    made_by: str
+    """The stage that wrote it and, for a summary of messages, the kind of conversation: `Compaction.strategy`."""
     model: str | None
     facts_total: int
     facts_kept: int
@@ -138,7 +139,7 @@ async def summarise(
             return CheckedSummary(
                 text=judged.text,
                 tokens=judged.tokens,
-                strategy=f"{stage}:{kind}",
+                made_by=f"{stage}:{kind}",
                 model=model.name if by_model and model is not None else None,
                 facts_total=judged.facts_total,
                 facts_kept=judged.facts_kept,
@@ -243,7 +244,7 @@ async def _condense_by_model(
     return CheckedSummary(
         text=judged.text,
         tokens=judged.tokens,
-        strategy="condense:model",
+        made_by="condense:model",
         model=model.name,
         facts_total=judged.facts_total,
         facts_kept=judged.facts_kept,
@@ -273,7 +274,7 @@ def _condense_by_rules(children: Sequence[ChildSummary], source_tokens: int, mos
     return CheckedSummary(
         text=text,
         tokens=tokens,
-        strategy="condense",
+        made_by="condense",
         model=None,
         facts_total=known,
         facts_kept=min(known, len({fact.normal for fact in split_kept(text, facts)[0]})),

@@ -49,14 +49,6 @@ def choose_to_condense(summaries: Sequence[Compaction], fan_in: int) -> list[Com
     return min(full, key=lambda run: run[0].level)[:fan_in] if full else []
 
 
-def choose_to_make_room(summaries: Sequence[Compaction], room_tokens: int) -> list[Compaction]:
-    """All but the newest (of two, both), when the summaries together are over the room; else none. For the hard
-    mark: their levels may differ."""
-    if len(summaries) < 2 or sum(compaction.tokens_after for compaction in summaries) <= room_tokens:
-        return []
-    return list(summaries[:-1] if len(summaries) > 2 else summaries)
-
-
 def gap_end(compactions: Iterable[Compaction], path: Sequence[Segment], covered: int) -> int | None:
     """Where summaries go on after a stretch that lost its own (a message in it was changed): the seq of the last
     message of that stretch. None when there are none further on."""

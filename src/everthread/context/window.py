@@ -5,8 +5,9 @@ compactions; when one lands, `keep_recent` messages are left. Where none comes i
 stretch of messages, which are then named as left out. It never slides: a window whose start moves by a message each
 turn changes the beginning of every request, and no prompt cache ever hits.
 
-`cut_window` is for a list in the hand: the newest units within a number of messages or tokens. It cuts between units
-only and begins at a user's turn, and every message is in the window or named in what was left out.
+`cut_window` is for a plain list of messages, with no conversation stored behind it: it keeps the newest units within a
+number of messages or tokens. It cuts between units only and begins at a user's turn, and every message is in the window
+or named in what was left out.
 """
 
 from __future__ import annotations

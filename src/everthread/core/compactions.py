@@ -31,6 +31,7 @@ class Compaction:
     """The ids of the lower-level compactions it was made from."""
     summary: str
     strategy: str
+    """How the summary was made: `model:chat`, `extract:coding`, `condense`, ... (not the setting of this name)."""
     model: str | None
     trigger: str
     original_count: int
