@@ -408,8 +408,17 @@ def _programs(folder: Path) -> Path:
     assert spec.origin is not None
     installed = Path(spec.origin).parent / "pginstall"
     if os.geteuid() == 0 and not _may_run(installed / "bin" / "postgres"):
-        installed = Path(shutil.copytree(installed, folder / "pginstall", dirs_exist_ok=True))
+        installed = _copied(installed, folder)
     return installed / "bin"
+
+
+def _copied(installed: Path, folder: Path) -> Path:
+    """A copy whose programs find their libraries, which the wheel has in a folder beside the package."""
+    package = installed.parent
+    libraries = package.with_name(f"{package.name}.libs")
+    if libraries.is_dir():
+        shutil.copytree(libraries, folder / libraries.name, dirs_exist_ok=True)
+    return Path(shutil.copytree(installed, folder / package.name / installed.name, dirs_exist_ok=True))
 
 
 def _may_run(program: Path) -> bool:
