@@ -413,12 +413,19 @@ def _programs(folder: Path) -> Path:
 
 
 def _copied(installed: Path, folder: Path) -> Path:
-    """A copy whose programs find their libraries, which the wheel has in a folder beside the package."""
+    """A copy whose programs find their libraries, which the wheel has in a folder beside the package. All processes of
+    a run share it, and programs that run cannot be written again: so it is made once, under another name first."""
     package = installed.parent
-    libraries = package.with_name(f"{package.name}.libs")
-    if libraries.is_dir():
-        shutil.copytree(libraries, folder / libraries.name, dirs_exist_ok=True)
-    return Path(shutil.copytree(installed, folder / package.name / installed.name, dirs_exist_ok=True))
+    copy = folder / "programs"
+    if not copy.is_dir():
+        with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as made:
+            os.chmod(made, 0o755)
+            for source in (installed, package.with_name(f"{package.name}.libs")):
+                if source.is_dir():
+                    shutil.copytree(source, Path(made) / source.relative_to(package.parent))
+            with suppress(OSError):  # another process was quicker
+                os.rename(made, copy)
+    return copy / package.name / installed.name
 
 
 def _may_run(program: Path) -> bool:
