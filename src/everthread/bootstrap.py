@@ -177,7 +177,10 @@ def _beside(url: str) -> Path:
 def _database_name(url: str) -> str:
     """A folder name for a PostgreSQL address, without its user and password: two databases may have the same owners and
     ids of conversations, and must not see each other's files."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # opening it says what is wrong with it
+        return "database"
     query = [(key, value) for key, value in parse_qsl(parts.query) if key in ("host", "port", "dbname")]
     place = repr((parts.netloc.rpartition("@")[2], parts.path, sorted(query)))
     name = re.sub(r"[^\w-]+", "_", parts.path.strip("/"))[:40] or "database"

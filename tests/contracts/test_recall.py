@@ -58,9 +58,10 @@ async def test_the_recalled_stays_within_its_cap_and_is_the_first_to_go(conv: Co
         assert tokens <= cap + 60  # its introduction aside
         assert bool(tokens) is (cap > 0)
     plain = await conv.context(compaction=counted)
-    squeezed = await conv.context(query="harpsichord", budget=tight(plain.tokens + 10), compaction=counted)
+    budget = tight(plain.tokens + 10)
+    squeezed = await conv.context(query="harpsichord", budget=budget, compaction=counted)
     assert recalled_part(squeezed) is None
-    assert squeezed.messages == plain.messages
+    assert squeezed.messages == (await conv.context(budget=budget, compaction=counted)).messages
 
 
 async def test_of_a_long_message_the_passage_with_the_words_is_quoted(conv: Conversation) -> None:

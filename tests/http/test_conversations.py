@@ -150,7 +150,8 @@ async def test_words_are_found_in_one_conversation_or_in_all(
 async def test_what_is_recalled_says_why(alice: httpx.AsyncClient, bob: httpx.AsyncClient, trip: str) -> None:
     told = (await alice.get(f"{trip}/recall", params={"q": "Which allergy is there?"})).json()
     first = told["items"][0]
-    assert (first["ids"], first["why"][0], first["words"]) == (["m1"], "words", ["allergi"])
+    assert (first["ids"], first["words"]) == (["m1"], ["allergi"])
+    assert "words" in first["why"]
     assert sum(first["parts"].values()) == pytest.approx(first["score"], abs=1e-4)
     assert (told["by_meaning"], told["unanswered"]) == (False, [])
     assert (await bob.get(f"{trip}/recall", params={"q": "allergy"})).status_code == 404

@@ -29,9 +29,11 @@ def _every() -> list[Operation]:
 
 
 EVERY = _every()
-ADMINS = [one for one in EVERY if one.path.startswith("/api/v1/jobs")]
+ADMINS = [one for one in EVERY if one.path.startswith(("/api/v1/jobs", "/api/v1/holds"))]
 """What concerns all owners."""
-NAMED = [one for one in EVERY if one.names and one not in ADMINS]
+WAITING = "/threads/{thread_id}/stream/events"
+"""Waits for a thread that is not there yet, so that clients may listen before their first run."""
+NAMED = [one for one in EVERY if one.names and one not in ADMINS and one.path != WAITING]
 CLOSED = [one for one in EVERY if one.path not in OPEN]
 
 

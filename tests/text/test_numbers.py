@@ -73,7 +73,7 @@ def is_found(searched: str, text: str) -> bool:
         ("INV-2024-0007", "see INV-2024-0007.pdf"),
         ("550e8400-e29b-41d4-a716-446655440000", "id 550E8400-E29B-41D4-A716-446655440000 ok"),
         ("covid19", "covid-19"),
-        ("src/app2/main.py", "open /home/a/src/app2/main.py:10"),
+        ("src/app2/main.py", "open /srv/a/src/app2/main.py:10"),
         ("10:30", "at 10:30 today"),
         ("2024", "in 2024.05.03 file"),
         ("2024", "2024-05-03"),

@@ -36,7 +36,7 @@ class EventStreamResponse(EventSourceResponse):
         self._ends_by_itself = ends_by_itself
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["state"][ENDS_BY_ITSELF] = self._ends_by_itself
+        scope.setdefault("state", {})[ENDS_BY_ITSELF] = self._ends_by_itself
         await super().__call__(scope, receive, send)
 
     async def _send_with_timeout(self, send: Send, message: Message) -> None:

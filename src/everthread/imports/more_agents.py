@@ -212,9 +212,9 @@ class CursorReader:
 _METADATA = re.compile(r"<(ADDITIONAL_METADATA|USER_SETTINGS_CHANGE)>(.*?)</\1>", re.DOTALL)
 _SPOKEN_STEPS = (None, "", "PLANNER_RESPONSE")
 _STEP_FILE = re.compile(
-    r"^\s*(?:File Path|Created file|Edited file|Modified file):?\s+`?(?:file://)?(/[^`\n]*)", re.MULTILINE
+    r"^[^\S\n]*+(?:File Path|Created file|Edited file|Modified file):?\s++`?(?:file://)?(/[^`\n]*)", re.MULTILINE
 )
-_STEP_COMMAND = re.compile(r"^\s*Task Description:\s*(.+)$", re.MULTILINE)
+_STEP_COMMAND = re.compile(r"^[^\S\n]*+Task Description:\s*(.+)$", re.MULTILINE)
 
 
 class AntigravityReader:

@@ -39,7 +39,7 @@ from everthread.imports.session import (
 HISTORY = "api_conversation_history.json"
 _TYPED = re.compile(r"<(task|feedback|answer|user_message)>\n?(.*?)\n?</\1>", re.DOTALL)
 _SURROUNDINGS = re.compile(r"\s*<environment_details>")
-_RESULT = re.compile(r"\s*\[(\w+)[^\n]*?\] Result:\s*")
+_RESULT = re.compile(r"\s*+\[(\w++)[^\n]*?\] Result:\s*")
 _TOOLS = (
     "read_file", "write_to_file", "replace_in_file", "apply_diff", "insert_content", "search_and_replace",
     "execute_command", "search_files", "list_files", "list_code_definition_names", "browser_action", "use_mcp_tool",

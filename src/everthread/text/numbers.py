@@ -18,6 +18,8 @@ from everthread.text.normal_forms import MONTHS, number
 from everthread.text.words import character_pairs, split_runs_and_words, stem
 
 _MAX_DIGITS = 24
+_MAX_PARTS = 24
+"""Of an id or a version; what has more is no id, and every joint of it would be a spelling."""
 _LONG_DIGITS = 7
 """So many digits are written in groups of every kind: phone numbers, cards, accounts."""
 _MIN_STEM = 3
@@ -62,11 +64,13 @@ def find_numbers(text: str) -> list[tuple[int, int, Term]]:
     found: list[tuple[int, int, Term]] = []
     if not _MAY_HAVE_NUMBER.search(text):
         return found
+    taken = bytearray(len(text))
     for pattern, build in _KINDS:
         for match in pattern.finditer(text):
-            is_free = all(match.end() <= start or end <= match.start() for start, end, _ in found)
-            if is_free and (term := build(match)) is not None:
-                found.append((*match.span(), term))
+            start, end = match.span()
+            if not any(taken[start:end]) and (term := build(match)) is not None:
+                found.append((start, end, term))
+                taken[start:end] = b"\1" * (end - start)
     return sorted(found, key=lambda one: one[0])
 
 
@@ -273,7 +277,7 @@ def _compound(match: re.Match[str]) -> Term | None:
     lettered = re.fullmatch(r"([a-z]+)(\d+)", written)
     if lettered and len(lettered[2]) >= 2:
         parts = list(lettered.groups())
-    if len(parts) < 2 or not any(map(str.isdigit, written)):
+    if not 2 <= len(parts) <= _MAX_PARTS or not any(map(str.isdigit, written)):
         return None
     if set(re.findall(r"[^a-z0-9]", written)) == {"."} and not re.fullmatch(r"v\d+(\.\w+)+|\d+(\.\d+){2,}", written):
         return None  # a file's name, a decimal number

@@ -83,8 +83,11 @@ class ScriptedModel(BaseChatModel):
     chunk_characters: int = 8
     """How much of a text or of a call's arguments one streamed chunk holds."""
     requests: list[Request] = Field(default_factory=list, repr=False, exclude=True)
-    """Every request so far, in order."""
+    """Every request so far, in order; none where `keeps_requests` is false."""
+    keeps_requests: bool = True
+    """Whether requests are kept for a test to look at. One that serves for long would fill its memory with them."""
     _lock: Any = PrivateAttr(default_factory=Lock)
+    _numbers: Iterator[int] = PrivateAttr(default_factory=count)
 
     def __init__(self, script: Script, **fields: Any) -> None:
         super().__init__(script=script if callable(script) else _steps(script), **fields)
@@ -148,8 +151,9 @@ class ScriptedModel(BaseChatModel):
     def _answer(self, messages: Sequence[BaseMessage], options: Mapping[str, Any]) -> _Answer:
         tools = [tool["function"]["name"] for tool in options.get("tools", ())]
         with self._lock:
-            number = len(self.requests)
-            self.requests.append(Request(tuple(messages), tools))
+            number = next(self._numbers)
+            if self.keeps_requests:
+                self.requests.append(Request(tuple(messages), tools))
         return _answer(_resolved(self._step(number), messages), messages, number)
 
     def _step(self, number: int) -> Step:
@@ -300,7 +304,7 @@ def scripted_by_name(name: str) -> ScriptedModel:
     delay_seconds, pace_seconds, error (a text). {"steps": [...], "repeat": true} begins again at its end.
     """
     if name == ECHO:
-        return ScriptedModel(_echo, chunk_characters=4)
+        return ScriptedModel(_echo, chunk_characters=4, keeps_requests=False)
     try:
         found = json.loads(Path(name).read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
@@ -309,7 +313,7 @@ def scripted_by_name(name: str) -> ScriptedModel:
     steps = _steps(given.get("steps") or ())
     if not steps:
         raise Invalid(f"the script {name!r} has no steps", field="model")
-    return ScriptedModel(_again(steps) if given.get("repeat") else steps)
+    return ScriptedModel(_again(steps) if given.get("repeat") else steps, keeps_requests=False)
 
 
 def _echo(messages: Sequence[BaseMessage]) -> str:
