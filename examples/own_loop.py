@@ -35,7 +35,7 @@ async def main(database: str) -> None:
             await talk.append(await ask(context.messages))
 
         print("kept:", len([message async for message in talk.messages()]))
-        print("sent in the last request, fewer than 60:", len(context.messages) < 60)
+        print("sent in the last request, fewer than 120:", len(context.messages) < 120)
         print("chain verified:", (await et.verify()).ok)
 
 

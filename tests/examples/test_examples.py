@@ -41,7 +41,7 @@ characters of the tool's result: 208889
 """,
     "own_loop.py": """\
 kept: 200
-sent in the last request, fewer than 60: True
+sent in the last request, fewer than 120: True
 chain verified: True
 """,
 }
