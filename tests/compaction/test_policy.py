@@ -44,10 +44,10 @@ def test_a_compaction_is_due_at_one_of_three_marks(load: Load, expected: Trigger
 
 
 def test_without_a_number_of_messages_tokens_alone_make_a_compaction_due_until_there_are_hundreds() -> None:
-    few_tokens = Load(used_tokens=100, uncovered=150)
+    few_tokens = Load(used_tokens=100, uncovered=700)
     assert decide_trigger(POLICY, BUDGET, few_tokens) is None
     assert decide_trigger(POLICY, BUDGET, replace(few_tokens, used_tokens=800)) == "threshold"
-    assert decide_trigger(POLICY, BUDGET, replace(few_tokens, uncovered=500)) == "messages"
+    assert decide_trigger(POLICY, BUDGET, replace(few_tokens, uncovered=900)) == "messages"
     assert decide_trigger(POLICY, UNLIMITED, replace(few_tokens, uncovered=36)) == "messages"
 
 

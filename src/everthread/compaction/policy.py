@@ -46,7 +46,7 @@ class CompactionPolicy:
     """How many of the newest messages are not compacted, unless they alone take a quarter of the budget."""
     max_message_history: int | None = None
     """How many messages the window may grow to; a compaction is also due shortly before that. None: as many as
-    `threshold` has tokens for, up to 200."""
+    `threshold` has tokens for, up to 1,000."""
     recent_share: float = 0.15
     """The share of the budget that the newest messages take after an automatic compaction, where
     `max_message_history` is None; what is older is summarised."""
@@ -88,8 +88,8 @@ class CompactionPolicy:
                 raise Invalid(f"must be true or false, not {getattr(self, name)!r}", field=name)
         check_range("threshold", self.threshold, 0.05, 1.0)
         if self.max_message_history is not None:
-            check_range("max_message_history", self.max_message_history, 10, 100)
-        check_range("keep_recent", self.keep_recent, 1, (self.max_message_history or 100) - 1)
+            check_range("max_message_history", self.max_message_history, 10, MOST_MESSAGES)
+        check_range("keep_recent", self.keep_recent, 1, (self.max_message_history or MOST_KEPT + 1) - 1)
         check_range("recent_share", self.recent_share, 0.01, 0.75)
         check_range("summaries_share", self.summaries_share, 0.05, 0.75)
         check_range("summary_max_tokens", self.summary_max_tokens, 50, 100_000)
@@ -126,9 +126,11 @@ class CompactionPolicy:
 
 
 MESSAGES_OF_UNKNOWN_WINDOW: Final = 40
-MOST_MESSAGES: Final = 200
-"""Of a window that only tokens bound. Each message of a request costs some 0.04 ms whenever one is built, and some
-0.2 ms in a turn of our agent, where LangGraph and LangChain read it too."""
+MOST_MESSAGES: Final = 1_000
+"""Of a window that only tokens bound. Each message of a request costs some 0.03 ms whenever one is built, and as much
+again in a turn of our agent, where LangGraph and LangChain read it too."""
+MOST_KEPT: Final = 99
+"""Of `keep_recent` where no number bounds the window."""
 SUMMARY_SHARE: Final = 4
 """What part of its source a summary may take …"""
 ORDINARY_SUMMARY_TOKENS: Final = 1_000

@@ -46,7 +46,7 @@ async def test_current_tells_session_messages_workspace_and_model(console: slash
     conversation = await console.session.ensure_conversation()
     told = await slash.run(console, "/current")
     assert f"session    {conversation.id}  hello" in told
-    assert "messages   2/200 (window), 2 in the log" in told
+    assert "messages   2/1000 (window), 2 in the log" in told
     assert str(console.session.et.workspaces.root) in told
     assert "scripted:echo" in told
 

@@ -36,7 +36,7 @@ def test_an_answer_is_shown_as_markdown_and_kept(fork: Fork, quick: Quick) -> No
         terminal.enter("/current")
         told = terminal.expect(r"model\s+scripted:echo")
         assert "session " in told
-        assert "messages   2/200" in told
+        assert "messages   2/1000" in told
         assert "et.db.workspaces" in told
         terminal.expect(PROMPT)
         terminal.enter("/nonsense")
