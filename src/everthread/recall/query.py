@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from everthread.core.queries import Term
 from everthread.core.text_memo import TextMemo
-from everthread.history.search_query import has_term
 from everthread.text.irregular_verbs import other_forms
 from everthread.text.numbers import number_pattern, split_numbers
 from everthread.text.related_words import chinese_words, related_words
@@ -167,6 +166,12 @@ class TermCounts(NamedTuple):
     """Its words as tokens."""
 
 
+def _pieces_of(number: Term) -> list[frozenset[str]]:
+    """Sets of words, one of which a text with this number has whole; what only begins a word is left out."""
+    spellings = number.spellings or ((),)
+    return [frozenset(piece.token for piece in pieces if not piece.is_prefix) for pieces in spellings]
+
+
 class TermCounter:
     """Counts the terms of a question in texts of a few hundred words: hundreds of them for each question. A term that a
     text lacks counts by the closest related one that it has, and less than once."""
@@ -174,7 +179,7 @@ class TermCounter:
     def __init__(self, terms: Sequence[Term], related: RelatedTerms | None = None) -> None:
         forms = {form.token: at for at, term in enumerate(terms) for form in other_forms(term)}
         self._at = forms | {term.token: at for at, term in enumerate(terms) if not term.is_prefix and not term.pattern}
-        self._numbers = [(at, term, number_pattern(term)) for at, term in enumerate(terms) if term.pattern]
+        self._numbers = [(at, _pieces_of(term), number_pattern(term)) for at, term in enumerate(terms) if term.pattern]
         self._has_forms = bool(forms)
         self._in_question = frozenset(self._at)
         self._prefixes = [(at, term.token) for at, term in enumerate(terms) if term.is_prefix]
@@ -191,7 +196,9 @@ class TermCounter:
         if self._has_forms and len(counts) > 1:
             counts = add_counts(counts)
         # What lacks the pieces of a number lacks the number: that costs a fiftieth of looking for it.
-        if numbers := [(at, found) for at, term, found in self._numbers if has_term(term, distinct)]:
+        if numbers := [
+            (at, found) for at, pieces, found in self._numbers if any(map(distinct.issuperset, pieces))
+        ]:
             as_folded = fold(text)
             counts += [(at, times) for at, found in numbers if (times := len(found.findall(as_folded)))]
         having: list[str] = []
