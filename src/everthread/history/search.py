@@ -17,12 +17,15 @@ Of a long text only the excerpt around its first match is read; a phrase is look
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import NamedTuple
 
 from everthread.core import payloads
 from everthread.core.entries import Flag
+from everthread.core.errors import NotFound
 from everthread.core.nouns import Hit, Hits, MatchStrength, Message
 from everthread.core.ports import Search, WordMatch, WordMatches
 from everthread.core.queries import Query, Term
@@ -35,6 +38,8 @@ from everthread.text.words import fold, is_unspaced, tokenize
 
 MAX_MATCHES = 300
 """How many matches are ranked. Ranking reads their texts, at 30 µs each."""
+_MIN_MATCHES_OF_EACH = 10
+"""Where several conversations are searched, so many matches of each are ranked at least."""
 _COMMON = 10_000
 """A word that occurs in this many messages says little about any of them."""
 _READ_CHARS = 4_000
@@ -50,23 +55,58 @@ _UNSEEN_COUNT = 0.25
 
 
 async def search_by_words(
-    store: Search, text: str, *, owner: str, conversation: str | None, limit: int, show_secrets: bool = False
+    store: Search,
+    text: str,
+    *,
+    owner: str,
+    conversation: str | Sequence[str] | None,
+    limit: int,
+    show_secrets: bool = False,
 ) -> Hits:
     """Return the messages that have all the words, best first; then, to fill up, those with some of the rarer ones.
-    Secrets in their snippets are masked unless asked for."""
+    They are sought in one conversation, in several, or in all of the owner. Secrets in their snippets are masked unless
+    asked for."""
     query = parse_query(text)
     if not query or not limit:
         return Hits(())
-    every = await store.matches(owner, conversation, query, cap=MAX_MATCHES, any_word=False)
+    scope = _Scope(store, owner, conversation)
+    every = await scope.matches(query, any_word=False)
     hits = [hit._replace(match="strong") for hit in _rank_matches(every, query, with_all_numbers=True)]
     truncated = every.truncated
     if len(hits) < limit and len(query.terms) > 1:
         rarer = without_common_words(query, every.frequencies, _COMMON)
-        some = await store.matches(owner, conversation, rarer, cap=MAX_MATCHES, any_word=True, basis=every.basis)
+        some = await scope.matches(rarer, any_word=True, basis=every.basis)
         known = {hit.found.entry_key for hit in hits}
         hits += [hit for hit in _rank_matches(some, query) if hit.found.entry_key not in known]
         truncated = truncated or some.truncated
     return Hits(tuple(_as_hit(hit, query, show_secrets=show_secrets) for hit in hits[:limit]), truncated)
+
+
+class _Scope(NamedTuple):
+    """Where words are sought."""
+
+    store: Search
+    owner: str
+    conversation: str | Sequence[str] | None
+
+    async def matches(self, query: Query, *, any_word: bool, basis: object = None) -> WordMatches:
+        """The newest matches. Those of several conversations are put together, with the same number of each, so that
+        those in one cannot displace those in another."""
+        if self.conversation is None or isinstance(self.conversation, str):
+            return await self.store.matches(
+                self.owner, self.conversation, query, cap=MAX_MATCHES, any_word=any_word, basis=basis
+            )
+        cap = max(MAX_MATCHES // max(len(self.conversation), 1), _MIN_MATCHES_OF_EACH)
+        found: list[WordMatch] = []
+        frequencies: Counter[str] = Counter()
+        total, truncated = 0, False
+        for one in self.conversation:
+            with suppress(NotFound):  # erased meanwhile
+                part = await self.store.matches(self.owner, one, query, cap=cap, any_word=any_word)
+                found += part.found
+                frequencies.update(part.frequencies)
+                total, truncated = total + part.total, truncated or part.truncated
+        return WordMatches(found, truncated, frequencies, total)
 
 
 class _RankedMatch(NamedTuple):

@@ -6,7 +6,7 @@ only, and what looks like a credential is masked. What is found is quoted as dat
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from inspect import Parameter, Signature, signature
 from pathlib import PurePath
 from typing import Any
@@ -18,6 +18,7 @@ from everthread.core.errors import EverthreadError, NotFound
 from everthread.core.nouns import MAX_PAGE, Hits, Message
 from everthread.core.payloads import searchable
 from everthread.core.trust import Trust
+from everthread.history.search import search_by_words
 from everthread.instance import Everthread
 from everthread.text.secrets import redact_secrets
 
@@ -28,8 +29,6 @@ INSTRUCTIONS = (
 )
 _MOST_CHARACTERS = 4_000
 """Of one message; the rest is shown on request."""
-_WIDER = 10
-"""So many times as many hits are asked for where those of other projects are left out."""
 
 
 class History:
@@ -74,14 +73,12 @@ class History:
     async def sessions(self, limit: int = 20, everywhere: bool = False) -> str:
         """List the newest sessions of this project."""
         found: list[Conversation] = []
-        cursor = None
-        while len(found) < limit:
-            page = await self._et.conversations.list(self._owner, limit=200, cursor=cursor)
-            found += [one for one in page if one.parent_id is None and self._is_ours(one, everywhere)]
-            cursor = page.next_cursor
-            if cursor is None:
+        async for conversation in self._conversations(everywhere):
+            if len(found) >= limit:
                 break
-        lines = [f"{one.id}  {one.created_at:%Y-%m-%d %H:%M}  {_title(one)}" for one in found[:limit]]
+            if conversation.parent_id is None:
+                found.append(conversation)
+        lines = [f"{one.id}  {one.created_at:%Y-%m-%d %H:%M}  {_title(one)}" for one in found]
         return "\n".join(lines) or f"no sessions{self._where(everywhere)}"
 
     async def remember(self, text: str) -> str:
@@ -92,17 +89,37 @@ class History:
             return f"Not remembered: {problem}"
         return f"Remembered ({memory.id})."
 
+    async def _conversations(self, everywhere: bool) -> AsyncIterator[Conversation]:
+        """Those of this project, newest first."""
+        cursor = None
+        while True:
+            page = await self._et.conversations.list(self._owner, limit=200, cursor=cursor)
+            for one in page:
+                if self._is_ours(one, everywhere):
+                    yield one
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
     async def _found(self, query: str, limit: int, everywhere: bool, show_secrets: bool, *, meaning: bool) -> str:
         limit = min(max(limit, 1), 100)
         is_wide = everywhere or self._project is None
-        asked = limit if is_wide else min(limit * _WIDER, MAX_PAGE)
+        asked = limit if is_wide else MAX_PAGE
         try:
             hits = await self._et.search(
                 query, owner=self._owner, limit=asked, meaning=meaning, show_secrets=show_secrets
             )
+            lines = await self._lines(hits, limit, everywhere)
+            if not is_wide and len(lines) < limit:  # those of other projects can have displaced ours
+                ours = [one.id async for one in self._conversations(everywhere)]
+                within = await search_by_words(
+                    self._et.store.search, query, owner=self._owner, conversation=ours, limit=limit,
+                    show_secrets=show_secrets,
+                )  # fmt: skip
+                more = await self._lines(within, limit, everywhere)
+                lines = list(dict.fromkeys((*lines, *more)))[:limit]
         except EverthreadError as problem:
             return str(problem)
-        lines = await self._lines(hits, limit, everywhere)
         if not lines:
             return f"Nothing was found{self._where(everywhere)}. Try fewer or other words, or everywhere=true."
         return "\n".join([*lines, "read_messages(session=…, first_seq=…) shows what stands around a message."])
