@@ -32,3 +32,15 @@ async def test_pipes_devices_loops_and_folders_are_passed_over(tmp_path: Path) -
         assert found == ["z.jsonl"]
         (conv,) = await et.conversations.list()
         assert [message.text async for message in conv.messages()] == ["hello"]
+
+
+async def test_a_session_in_no_known_form_is_named_and_an_empty_one_waited_for(tmp_path: Path) -> None:
+    folder = tmp_path / ".gemini" / "tmp" / "p" / "chats"
+    folder.mkdir(parents=True)
+    (folder / "session-a.json").write_text('{"something": "else entirely"}\n{"and": "more"}\n')
+    (folder / "session-b.json").write_text("")
+    async with everthread.open("memory://", worker=False) as et:
+        watcher = Watcher(et, "local", agent_folders(tmp_path, {}))
+        assert [change async for change in watcher.sweep()] == []
+        (problem,) = watcher.counts.problems
+        assert problem.endswith("session-a.json: unrecognised format")

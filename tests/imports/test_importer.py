@@ -338,3 +338,48 @@ async def test_a_recorded_opencode_database_comes_in(et: Everthread, tmp_path: P
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript((shared_folder("data/agents") / "opencode" / "opencode.sql").read_text())
     assert (await imported(et, path)).messages == 2
+
+
+def indented(path: Path, value: object) -> Path:
+    path.write_text(json.dumps(value, ensure_ascii=False, indent=2))
+    return path
+
+
+@pytest.mark.parametrize("value", [CHATGPT, OPEN_WEBUI, CLAUDE_AI, LIBRECHAT, OPENAI, OTEL, LETTA])
+async def test_an_indented_document_is_read_as_one_on_a_single_line(
+    et: Everthread, tmp_path: Path, value: dict[str, Any]
+) -> None:
+    once = await imported(et, written(tmp_path / "one-line.json", value))
+    again = await imported(et, indented(tmp_path / "indented.json", value))
+    assert once.messages > 0
+    assert (again.messages, again.known, again.problems) == (0, once.messages, [])
+
+
+async def test_an_indented_document_with_a_record_on_each_line_is_read(et: Everthread, tmp_path: Path) -> None:
+    path = tmp_path / "list.json"
+    records = ",\n    ".join(map(json.dumps, OPENAI["messages"]))
+    path.write_text(f'{{\n  "messages": [\n    {records}\n  ]\n}}\n')
+    assert (await imported(et, path)).messages == 3
+
+
+async def test_a_large_indented_document_is_read(et: Everthread, tmp_path: Path) -> None:
+    long = {"messages": [{"role": "user", "content": "word " * 100} for _ in range(5000)]}
+    path = indented(tmp_path / "long.json", long)
+    assert path.stat().st_size > 2 << 20
+    assert (await imported(et, path)).messages == 5000
+
+
+@pytest.mark.parametrize("first", ['{"messages": ' + "[" * 1_200_000, "[" * 1_200_000, '{"messages": [{"role": "us'])
+async def test_good_lines_after_a_broken_first_one_are_read(et: Everthread, tmp_path: Path, first: str) -> None:
+    path = tmp_path / "list.jsonl"
+    path.write_text(f"{first}\n{json.dumps(OPENAI)}\n")
+    counts = await imported(et, path)
+    assert (counts.messages, counts.problem_count) == (3, 1)
+
+
+async def test_a_first_line_longer_than_what_is_looked_at_is_read(et: Everthread, tmp_path: Path) -> None:
+    long = {"messages": [{"role": "user", "content": "narwhal " * 200_000}]}
+    path = tmp_path / "list.jsonl"
+    path.write_text(f"{json.dumps(long)}\n{json.dumps(OPENAI)}\n")
+    counts = await imported(et, path)
+    assert (counts.messages, counts.problems) == (4, [])

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from enum import Enum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
-from everthread.imports.session import BrokenEntry, dict_at, open_read_only, parse_line
+from everthread.imports.session import MAX_LINE_BYTES, BrokenEntry, dict_at, open_read_only, parse_json, parse_line
 from everthread.imports.task_files import HISTORY
 
 ARCHIVE_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -18,6 +18,8 @@ PACKED_LINES = ".jsonl.zstd"
 """How the name of a file of lines ends that its agent has packed."""
 _HEAD_BYTES = 1 << 20
 _MOST_LINES = 200
+_OPEN_ENDS = (b"{", b"[", b",", b":")
+"""How a line of an indented document ends that goes on in the next one."""
 _CODEX = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
 _CODEX_ITEMS = {"message", "reasoning", "function_call", "function_call_output", "local_shell_call"}
 
@@ -49,6 +51,9 @@ def detect(path: Path) -> Detected | None:
     """What a file is; None for a file of no known kind."""
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
+        if head[:1] in b"{[":
+            head += _rest_of_first_line(file, head)
+        is_whole = not file.read(1)
     if head.startswith(ARCHIVE_MAGIC) and path.name.endswith(PACKED_LINES):
         return Detected(Shape.LINES, "deepseek")
     if head.startswith(ARCHIVE_MAGIC):
@@ -58,16 +63,57 @@ def detect(path: Path) -> Detected | None:
     if head.startswith(b"SQLite format 3\x00"):
         return _database(path)
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if text.startswith(b"["):
+    if text.startswith(b"[") and not _is_broken_line(text):
         # Told by its name: what is in it is what every chat with a model looks like.
         is_task = path.name == HISTORY
         return Detected(Shape.DOCUMENT, "task") if is_task else Detected(Shape.ARRAY, "json")
     if text.startswith(b"# aider chat started at "):
         return Detected(Shape.LINES, "aider")
-    if not text.startswith(b"{"):
+    if not text.startswith((b"{", b"[")):
         return None
-    found = _lines(text.split(b"\n"), is_whole=len(head) < _HEAD_BYTES)
+    if _is_indented(text, is_whole=is_whole):
+        return Detected(Shape.DOCUMENT, "json")
+    found = _lines(text.split(b"\n"), is_whole=is_whole)
     return None if found is not None and found.format == "pi" and is_copy(path) else found
+
+
+def _rest_of_first_line(file: BinaryIO, head: bytes) -> bytes:
+    """What must be read beyond the head of a file of JSON to have its first line, and some of the next ones: a line can
+    hold a picture, or be too long to be read at all."""
+    more = bytearray()
+    if len(head) == _HEAD_BYTES and b"\n" not in head:
+        while b"\n" not in more[-_HEAD_BYTES:] and len(more) < MAX_LINE_BYTES and (piece := file.read(_HEAD_BYTES)):
+            more += piece
+        more += file.read(_HEAD_BYTES)
+    return bytes(more)
+
+
+def _is_broken_line(text: bytes) -> bool:
+    """Whether a text that begins as an array is no array, but lines of which the first is broken."""
+    first, _, rest = text.partition(b"\n")
+    second, _, _ = rest.lstrip().partition(b"\n")
+    return second.startswith(b"{") and _is_broken(first) and not _is_broken(second)
+
+
+def _is_indented(text: bytes, *, is_whole: bool) -> bool:
+    """Whether this is one object on several lines, and not an object on each line."""
+    first, _, rest = text.partition(b"\n")
+    if not rest.strip() or not _is_broken(first):
+        return False
+    if not is_whole:
+        return first.rstrip().endswith(_OPEN_ENDS)
+    if not _is_broken(text):
+        return True
+    # One line may be torn, or the end of the file missing: then the other lines tell.
+    return first.rstrip().endswith(_OPEN_ENDS) and all(map(_is_broken, rest.splitlines()))
+
+
+def _is_broken(text: bytes) -> bool:
+    try:
+        parse_json(text)
+    except BrokenEntry:
+        return True
+    return False
 
 
 def is_copy(path: Path) -> bool:

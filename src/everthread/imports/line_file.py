@@ -27,7 +27,7 @@ from everthread.imports.more_agents import (
     PiReader,
     QwenReader,
 )
-from everthread.imports.session import BrokenEntry, LineReader, NativeMessage, parse_line
+from everthread.imports.session import MAX_LINE_BYTES, BrokenEntry, LineReader, NativeMessage, parse_line
 
 READERS: dict[str, Callable[[PurePath], LineReader]] = {
     "claude-code": ClaudeCodeReader,
@@ -50,7 +50,6 @@ _TEXT = {"aider"}
 """Formats whose lines are no JSON: a last line without an end is never whole."""
 BATCH_MESSAGES = 500
 BATCH_BYTES = 4 << 20
-MAX_LINE_BYTES = 64 << 20
 _CHUNK = 1 << 20
 WINDOW = 4096
 

@@ -24,6 +24,7 @@ from everthread.core.ids import MAX_ID_CHARACTERS
 
 MAX_TITLE = 80
 MAX_BESIDE_BYTES = 16 << 20
+MAX_LINE_BYTES = 64 << 20
 _MILLIS, _MICROS, _NANOS = 1e11, 1e14, 1e17
 """Numbers from which on a time counts milliseconds, microseconds, nanoseconds: as seconds they would be past the year
 5000."""

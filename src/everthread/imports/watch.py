@@ -222,7 +222,7 @@ class Watcher:
         except StoreError as problem:
             if not self._is_following:
                 raise
-            counts.add_problem(f"{path}: {problem}; it is tried again")
+            counts.add_problem(f"{path}: {problem}; will be retried")
             return None
         self._looked[path] = looked
         new = (counts.messages - before[0], counts.revised - before[1], counts.removed - before[2])
@@ -232,7 +232,8 @@ class Watcher:
 
     async def _read(self, path: Path, folder: AgentFolder) -> None:
         if folder.agent not in READERS or not path.name.endswith((".jsonl", ".md", PACKED_LINES)):
-            await self._importer.import_file(path)
+            if not await self._importer.import_file(path) and await asyncio.to_thread(_has_something, path):
+                self.counts.add_problem(f"{path}: unrecognised format")
             return
         try:
             await self._importer.follower.catch_up(path, folder.agent)
@@ -264,6 +265,14 @@ def _look(path: Path) -> tuple[int, int, int]:
         raise OSError(errno.EINVAL, "no regular file", str(path))
     changed_at = database_changed_at(path) if path.suffix == ".db" else status.st_mtime_ns
     return status.st_ino, status.st_size, changed_at
+
+
+def _has_something(path: Path) -> bool:
+    """An empty file is about to be written; one that is gone is seen at the next look."""
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
 
 
 def _unchanged(paths: list[Path], sources: Mapping[str, ImportSource]) -> dict[Path, tuple[int, int, int]]:
