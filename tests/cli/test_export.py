@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pypdf import PdfReader
 
 from everthread.cli.errors import ExitCode
 from tests.cli.conftest import Quick
@@ -66,3 +67,16 @@ def test_an_archive_that_was_cut_off_changes_nothing(quick: Quick, talk: None, t
     elsewhere = ("--database", f"sqlite:///{tmp_path / 'other.db'}")
     assert quick("import", str(cut), *elsewhere).code != ExitCode.OK
     assert quick("ls", "--json", *elsewhere).lines == []
+
+
+@pytest.mark.parametrize("form", ["md", "html", "json", "jsonl", "pdf"])
+def test_an_export_says_when_a_message_was_said_and_not_when_it_was_imported(
+    quick: Quick, form: str, tmp_path: Path
+) -> None:
+    quick("append", "old", input=[{"role": "user", "content": "Hi", "created_at": "2019-03-01T10:00:00Z"}])
+    file = tmp_path / "export"
+    assert quick("export", "old", "-f", form, "-o", str(file)).code == ExitCode.OK
+    text = PdfReader(file).pages[0].extract_text() if form == "pdf" else file.read_text()
+    assert "2019-03-01" in text
+    written_at = quick("show", "old", "--json").json["created_at"]
+    assert (written_at in text) == (form in ("json", "jsonl")), "programs are told both"

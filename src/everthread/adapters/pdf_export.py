@@ -17,7 +17,7 @@ from typing import Any
 from everthread.adapters.models import weights
 from everthread.core.errors import Invalid, MissingExtra, StoreError
 from everthread.core.nouns import ConversationInfo, Message
-from everthread.history.export import ALL, Parts, heading, moment, shown_of, speaker
+from everthread.history.export import ALL, Parts, heading, moment, said_at, shown_of, speaker
 
 FONT = "noto-sans-cjk"
 MAX_MESSAGES = 20_000
@@ -56,7 +56,7 @@ async def render_pdf(
     """The PDF. MissingExtra if typst, or a font that the text needs, is missing."""
     rendered: list[dict[str, Any]] = []
     async for message, pieces in shown_of(messages, parts):
-        head = f"{message.seq} · {_clean(speaker(message))} · {moment(message.created_at)}"
+        head = f"{message.seq} · {_clean(speaker(message))} · {moment(said_at(message))}"
         blocks = [{"kind": piece.kind, "title": _clean(piece.heading), "text": _clean(piece.text)} for piece in pieces]
         rendered.append({"head": head, "pieces": blocks})
         if len(rendered) > MAX_MESSAGES:

@@ -146,6 +146,11 @@ def moment(at: datetime) -> str:
     return at.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+def said_at(message: Message) -> datetime:
+    """When a message was said: of an imported one, long before it was written to the log."""
+    return message.said_at or message.created_at
+
+
 def speaker(message: Message) -> str:
     """The name shown for the message's speaker."""
     role = _NAMES.get(message.role, message.role)
@@ -158,7 +163,7 @@ def speaker(message: Message) -> str:
 async def _markdown(info: ConversationInfo, shown: AsyncIterator[Shown]) -> AsyncIterator[str]:
     yield f"# {_inert(_one_line(heading(info)))}\n"
     async for message, pieces in shown:
-        yield f"\n## {message.seq}. {_inert(_one_line(speaker(message)))}, {moment(message.created_at)}\n"
+        yield f"\n## {message.seq}. {_inert(_one_line(speaker(message)))}, {moment(said_at(message))}\n"
         for piece in pieces:
             yield f"\n{_as_markdown(piece)}\n"
 
@@ -249,7 +254,8 @@ async def _page(info: ConversationInfo, shown: AsyncIterator[Shown]) -> AsyncIte
     async for message, pieces in shown:
         kind = message.role if message.role in _NAMES else "other"
         yield f'<article class="{kind}" id="m{message.seq}"><h2>{message.seq} · {html.escape(speaker(message))}'
-        yield f' · <time datetime="{message.created_at.isoformat()}">{moment(message.created_at)}</time></h2>\n'
+        at = said_at(message)
+        yield f' · <time datetime="{at.isoformat()}">{moment(at)}</time></h2>\n'
         for piece in pieces:
             yield _as_html(piece)
         yield "</article>\n"
@@ -299,6 +305,7 @@ def _shown(message: Message) -> dict[str, Any]:
         "role": message.role,
         "revision": message.revision,
         "created_at": message.created_at.isoformat(),
+        "said_at": said_at(message).isoformat(),
         "text": payloads.text(message.payload),
         "payload": message.payload,
     }
