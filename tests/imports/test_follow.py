@@ -154,6 +154,59 @@ async def test_a_line_that_changed_in_place_is_a_revision(et: Everthread, tmp_pa
     assert sum(b"Then fix it." in line for line in kept if b'"uuid"' in line) >= 1
 
 
+async def test_a_change_that_was_taken_back_is_shown_as_taken_back(et: Everthread, tmp_path: Path) -> None:
+    path = claude_file(tmp_path)
+    one = follower(et)
+    await one.catch_up(path, "claude-code")
+    before = path.read_bytes()
+    for content in (before.replace(b"Then fix it.", b"Then fix me."), before):
+        path.write_bytes(content)
+        await one.catch_up(path, "claude-code")
+    message = await (await et.conversations.get(ID)).message(named("u2"))
+    assert (message.text, message.revision) == ("Then fix it.", 3)
+    os.utime(path, (1, 1))
+    again = follower(et)
+    await again.catch_up(path, "claude-code")
+    assert again.counts.revised == 0
+    assert (await et.verify()).ok
+
+
+async def test_a_file_with_two_versions_of_a_message_shows_the_last_however_often_it_is_rewritten(
+    et: Everthread, tmp_path: Path
+) -> None:
+    changed = claude_line("u1", None, "user", "Why does the second login test fail?", 30)
+    lines = [*claude_session(), changed]
+    one = follower(et)
+    path = claude_file(tmp_path, lines)
+    await one.catch_up(path, "claude-code")
+    for texts in (lines[1:], lines):
+        path.write_bytes(as_lines(texts))
+        await one.catch_up(path, "claude-code")
+    message = await (await et.conversations.get(ID)).message(named("u1"))
+    assert (message.text, message.revision) == ("Why does the second login test fail?", 2)
+    assert one.counts.revised == 1
+
+
+async def test_lines_that_come_back_lose_the_mark_and_can_be_removed_again(et: Everthread, tmp_path: Path) -> None:
+    path = claude_file(tmp_path)
+    one = follower(et)
+
+    async def removed(lines: list[dict[str, Any]]) -> set[str]:
+        path.write_bytes(as_lines(lines))
+        await one.catch_up(path, "claude-code")
+        assert (await et.verify()).ok
+        conversation = await et.conversations.get(ID)
+        return {message.id async for message in conversation.messages() if message.is_removed}
+
+    whole, short = claude_session(), [one for one in claude_session() if one.get("uuid") != named("u2")]
+    assert await removed(whole) == set()
+    assert await removed(short) == {named("u2")}
+    assert await removed(whole) == set()
+    assert await removed(short) == {named("u2")}
+    assert await removed(whole[:4]) == {named(name) for name in ("a3", "r1", "r2", "a4", "u2", "a5", "r3", "a6")}
+    assert await removed(whole) == set()
+
+
 async def test_a_deleted_file_is_recorded_and_its_messages_stay(et: Everthread, tmp_path: Path) -> None:
     path = claude_file(tmp_path)
     one = follower(et)

@@ -50,6 +50,8 @@ class Mark(IntEnum):
     QUARANTINED = 5
     """Taken out of every view, because it is not to be trusted."""
     RELEASED = 6
+    RETURNED = 7
+    """What had been removed is there again: its line is in the file of its program."""
 
 
 class EntryOrigin(IntEnum):

@@ -289,9 +289,12 @@ class _Views:
             Mark.UNPINNED: flags & ~Flag.PINNED,
             Mark.QUARANTINED: flags | Flag.QUARANTINED,
             Mark.RELEASED: flags & ~Flag.QUARANTINED,
+            Mark.RETURNED: flags,
         }
         if entry.change_kind == Mark.REMOVED:
             self._removed_at[seq] = entry.created_at
+        elif entry.change_kind == Mark.RETURNED:
+            self._removed_at.pop(seq, None)
         if entry.change_kind in changed:
             self._flags[seq] = changed[entry.change_kind]
             self._changed_at[seq] = entry.created_at

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, suppress
 from itertools import groupby
 from pathlib import Path
@@ -19,12 +19,12 @@ from typing import BinaryIO
 
 import zstandard
 
-from everthread.core.entries import Mark
+from everthread.core.entries import Flag
 from everthread.core.errors import NotFound
 from everthread.core.imports import NOT_IN_FILE, ImportSource
 from everthread.core.nouns import Ref
 from everthread.imports.detect import PACKED_LINES
-from everthread.imports.line_file import Batch, LineFile
+from everthread.imports.line_file import Batch, LineFile, is_newest
 from everthread.imports.place import MarkRemoved
 from everthread.imports.session import BrokenEntry
 from everthread.imports.write import ImportCounts, SessionWriter
@@ -97,14 +97,15 @@ class Follower:
             source = source._replace(number=await self._imports.keep_source(self._owner, source))
         lines = self._resumed(file, status, name, source)
         is_rewritten = False
+        newest: Mapping[str, str] = {}
         if lines is None:
             lines = LineFile(path, format)
             is_rewritten = not await asyncio.to_thread(_skip, lines, file, source)
         if is_rewritten:
             lines = LineFile(path, format)
-            await self._detach(file, path, format, source)
+            newest = await self._detach(file, path, format, source)
         self._open.pop(name, None)
-        await self._write_rest(file, lines, source, status, on_bytes)
+        await self._write_rest(file, lines, source, status, on_bytes, newest)
         if is_rewritten:
             await self._mark_removed(lines, source)
             await self._keep(lines, source, status)
@@ -129,6 +130,7 @@ class Follower:
         source: ImportSource,
         status: os.stat_result,
         on_bytes: Callable[[int], None],
+        newest: Mapping[str, str],
     ) -> None:
         while True:
             started, session = lines.offset, lines.last_session
@@ -138,7 +140,7 @@ class Follower:
                     await self._imports.write_at(
                         Ref(self._owner, session), source.number, batch.before_at, bytes(batch.before)
                     )
-            await self._write(batch, lines, source)
+            await self._write(batch, lines, source, newest)
             for problem in batch.problems:
                 self.counts.add_problem(problem)
             on_bytes(lines.offset - started)
@@ -148,12 +150,15 @@ class Follower:
             if lines.last_session is not None:
                 await self._keep(lines, source, None)
 
-    async def _write(self, batch: Batch, lines: LineFile, source: ImportSource) -> None:
+    async def _write(self, batch: Batch, lines: LineFile, source: ImportSource, newest: Mapping[str, str]) -> None:
         for _, group in groupby(batch.messages, key=lambda one: one[0].session.id):
             messages = [(message, first_byte, bytes(line)) for message, first_byte, line in group]
             session = messages[0][0].session
             session.note(source=source.path)
-            await self._writer.write(session, messages, source=source.number, place=str(lines.path))
+            await self._writer.write(
+                session, messages, source=source.number, place=str(lines.path),
+                is_newest=lambda message: is_newest(message, newest),
+            )  # fmt: skip
 
     async def _keep(self, lines: LineFile, source: ImportSource, status: os.stat_result | None) -> None:
         """Store how far the file was read; before its first message, that is nothing yet."""
@@ -170,14 +175,16 @@ class Follower:
 
     # -- files that were rewritten -------------------------------------------------------------------------
 
-    async def _detach(self, file: BinaryIO, path: Path, format: str, source: ImportSource) -> None:
-        """Forget where the lines of a rewritten file stood: those it still has are about to be written again."""
+    async def _detach(self, file: BinaryIO, path: Path, format: str, source: ImportSource) -> Mapping[str, str]:
+        """Forget where the lines of a rewritten file stood: those it still has are about to be written again. Returns
+        which version of each message is the last that it has."""
         whole = LineFile(path, format)
         while not (await asyncio.to_thread(whole.read, file)).is_last:
             pass
         for id in await self._sessions_of(whole, source):
             with suppress(NotFound):
                 await self._imports.detach_lines(Ref(self._owner, id), source.number)
+        return whole.newest
 
     async def _sessions_of(self, lines: LineFile, source: ImportSource) -> set[str]:
         """The sessions that a file has now, and those it had: an emptied file names none."""
@@ -195,17 +202,14 @@ class Follower:
         for id in await self._sessions_of(lines, source):
             ref = Ref(self._owner, id)
             try:
-                marked = {
-                    entry.revises
-                    for entry in await self._log.framework_entries(ref)
-                    if entry.change_kind == Mark.REMOVED
-                }
                 gone = [seq async for seq in self._not_in_file(ref, source.number)]
                 entries = await self._log.find(ref, seqs=gone)
             except NotFound:
                 continue
-            left = {entry.place_seq for entry in entries if not lines.has(id, entry.id)}
-            new = sorted(left - marked)
+            places = {entry.place_seq for entry in entries if not lines.has(id, entry.id)}
+            new = sorted(
+                entry.seq for entry in await self._log.find(ref, seqs=sorted(places)) if not entry.flags & Flag.REMOVED
+            )
             for start in range(0, len(new), _PAGE):
                 intent = MarkRemoved(seqs=new[start : start + _PAGE])
                 self.counts.removed += await self._log.write(ref, intent)

@@ -8,7 +8,7 @@ object, which nothing can be added to.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path, PurePath
@@ -27,7 +27,7 @@ from everthread.imports.more_agents import (
     PiReader,
     QwenReader,
 )
-from everthread.imports.session import MAX_LINE_BYTES, BrokenEntry, LineReader, NativeMessage, parse_line
+from everthread.imports.session import MAX_LINE_BYTES, BrokenEntry, LineReader, NativeMessage, line_digest, parse_line
 
 READERS: dict[str, Callable[[PurePath], LineReader]] = {
     "claude-code": ClaudeCodeReader,
@@ -84,6 +84,8 @@ class LineFile:
         """The first and the last bytes that were read: whether the file is still the same."""
         self._line_number = 0
         self._lead = bytearray()
+        self.newest: dict[str, str] = {}
+        """By the id of each message the digest of its last version in the file."""
         self._seen: dict[str, set[str]] = {}
         """By the id of each message the digests of its lines: what is written twice is one message."""
 
@@ -180,14 +182,29 @@ class LineFile:
         return f"{session_id} {message_id}" in self._seen
 
     def _is_new(self, message: NativeMessage) -> bool:
-        id = f"{message.session.id} {message.payload['id']}"
+        id = _key(message)
         known = self._seen.setdefault(id, set())
+        digest = self.newest[id] = _version(message)
         if message.grows:
             return True
-        digest = str(message.payload.get("line", message.payload))
         is_new = digest not in known
         known.add(digest)
         return is_new
+
+
+def is_newest(message: NativeMessage, newest: Mapping[str, str]) -> bool:
+    """Whether this is the last version that its file has of a message; `newest` is that of a `LineFile`."""
+    return newest.get(_key(message)) == _version(message)
+
+
+def _version(message: NativeMessage) -> str:
+    """Of the versions of a message in its file, which one this is."""
+    line = message.payload.get("line")
+    return str(line) if line is not None else line_digest(str(message.payload).encode("utf-8", "replace"))
+
+
+def _key(message: NativeMessage) -> str:
+    return f"{message.session.id} {message.payload['id']}"
 
 
 def _is_whole(line: bytes) -> bool:

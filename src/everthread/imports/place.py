@@ -1,7 +1,8 @@
 """The intents of imports: where in the log a message of another program goes, and what its file has no more.
 
 A message that the log has already, in any of its revisions, is not written again: a file can hold several versions of
-it, and is read again as a whole. Other content is a revision. A new message goes after the one that it follows, which
+it, and is read again as a whole. Other content is a revision, also an older one, where the file has nothing newer any
+more. A new message goes after the one that it follows, which
 is the end of a branch or starts a new one.
 """
 
@@ -30,6 +31,8 @@ class Incoming(NamedTuple):
     first_byte: int | None
     """Where in its file its line begins; None where no line is kept."""
     line: bytes
+    is_newest: bool = False
+    """Whether its file is known to have no later version of it, so that the log shall show this one."""
 
 
 class Outcome(NamedTuple):
@@ -56,15 +59,20 @@ class PlaceMessages:
 
     def decide(self, seen: Seen, now: int) -> Decision[Outcome]:
         refuse_erased(seen)
-        writer = EntryWriter(seen, now, len(self.messages))
+        writer = EntryWriter(seen, now, 2 * len(self.messages))
         branches, known = dict(seen.branches), dict(seen.by_id)
         revisions = {id: list(entries) for id, entries in seen.revisions.items()}
         touches: list[Touch] = []
         lines: dict[int, ImportLine] = {}
         skipped: list[str] = []
         active, new, revised = seen.head.active, 0, 0
-        for message, after, first_byte, line in self.messages:
+        removed = _removed(seen)
+        for message, after, first_byte, line, is_newest in self.messages:
             before = known.get(message.id)
+            if before is not None and before.raw is not None and first_byte is not None and before.place_seq in removed:
+                removed.remove(before.place_seq)
+                _mark(before, Mark.RETURNED, writer)
+                touches.append(Touch(before.place_seq, now, clear_flags=Flag.REMOVED))
             if before is None:
                 branch = _branch_after(branches, known.get(after) if after is not None else None, active, now)
                 branch, receipt = add(message, writer, branch)
@@ -74,11 +82,13 @@ class PlaceMessages:
             elif before.raw is None:
                 skipped.append(message.id)
                 continue
-            elif same := next((one for one in revisions[message.id] if says_the_same(message, one)), None):
+            elif not is_newest and (
+                same := next((one for one in revisions[message.id] if says_the_same(message, one)), None)
+            ):
                 receipt = Receipt(message.id, same.seq, same.revision, False)
             else:
                 receipt = revise(message, before, writer, touches, now)
-                revised += 1
+                revised += receipt.new
             if receipt.new:
                 known[message.id] = writer.written[-1]
                 revisions.setdefault(message.id, []).append(writer.written[-1])
@@ -97,6 +107,16 @@ class PlaceMessages:
             jobs=self.jobs if writer.written else (),
             lines=list(lines.values()),
         )
+
+
+def _removed(seen: Seen) -> set[int]:
+    """The places of the messages that are marked as removed."""
+    return {one.seq for entries in seen.revisions.values() for one in entries if one.flags & Flag.REMOVED}
+
+
+def _mark(entry: Entry, mark: Mark, writer: EntryWriter) -> None:
+    raw = json.dumps({"mark": mark.name.lower()}).encode()
+    writer.write(id=entry.id, kind=Kind.MARK, role="", raw=raw, revises=entry.place_seq, change_kind=mark)
 
 
 def _branch_after(branches: dict[int, BranchRow], before: Entry | None, active: int, now: int) -> BranchRow:
@@ -122,14 +142,12 @@ class MarkRemoved:
     def decide(self, seen: Seen, now: int) -> Decision[int]:
         refuse_erased(seen)
         writer = EntryWriter(seen, now, len(self.seqs))
-        raw = json.dumps({"mark": Mark.REMOVED.name.lower()}).encode()
         touches: list[Touch] = []
         for seq in self.seqs:
             entry = seen.by_seq.get(seq)
             if entry is not None and entry.raw is not None:
-                place = entry.place_seq
-                writer.write(id=entry.id, kind=Kind.MARK, role="", raw=raw, revises=place, change_kind=Mark.REMOVED)
-                touches.append(Touch(place, now, set_flags=Flag.REMOVED))
+                _mark(entry, Mark.REMOVED, writer)
+                touches.append(Touch(entry.place_seq, now, set_flags=Flag.REMOVED))
         return Decision(
             result=len(writer.written),
             entries=writer.written,

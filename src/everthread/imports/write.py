@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,15 +67,22 @@ class SessionWriter:
         return Ref(self._owner, session_id)
 
     async def write(
-        self, session: Session, messages: Sequence[tuple[NativeMessage, int | None, bytes]], *, source: int, place: str
+        self,
+        session: Session,
+        messages: Sequence[tuple[NativeMessage, int | None, bytes]],
+        *,
+        source: int,
+        place: str,
+        is_newest: Callable[[NativeMessage], bool] = lambda _: False,
     ) -> None:
         """Write messages of one session, each with the position and the bytes of its line. Those that cannot be stored
-        are named in the report, with `place`, and left out."""
+        are named in the report, with `place`, and left out. `is_newest` knows which are the last versions of
+        themselves."""
         if session.id in self._erased or not messages:
             return
         try:
             await self._ensure(session)
-            incoming = await asyncio.to_thread(self._prepare, messages, place)
+            incoming = await asyncio.to_thread(self._prepare, messages, place, is_newest)
             intent = PlaceMessages(messages=incoming, source=source, jobs=self._jobs)
             outcome = await self._store.log.write(self.ref(session.id), intent)
         except Erased:
@@ -88,7 +95,12 @@ class SessionWriter:
         for id in outcome.skipped:
             self._counts.add_problem(f"{place}: message {id} was erased here and is not imported again")
 
-    def _prepare(self, messages: Sequence[tuple[NativeMessage, int | None, bytes]], place: str) -> list[Incoming]:
+    def _prepare(
+        self,
+        messages: Sequence[tuple[NativeMessage, int | None, bytes]],
+        place: str,
+        is_newest: Callable[[NativeMessage], bool],
+    ) -> list[Incoming]:
         incoming = []
         for native, first_byte, line in messages:
             try:
@@ -101,7 +113,7 @@ class SessionWriter:
             except EverthreadError as problem:
                 self._counts.add_problem(f"{place}: {problem}")
                 continue
-            incoming.append(Incoming(prepared, native.after, first_byte, line))
+            incoming.append(Incoming(prepared, native.after, first_byte, line, is_newest(native)))
         return incoming
 
     async def _ensure(self, session: Session) -> None:
