@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from pathlib import Path
+
+import pytest
 
 from everthread import Everthread
 from everthread.imports.importer import Importer
@@ -47,3 +51,20 @@ async def test_what_a_loud_project_says_hides_nothing_of_ours(et: Everthread, tm
     ):
         assert "The cookie is named zebra." in answer
         assert "number" not in answer
+
+
+@pytest.mark.parametrize("told_by", ["hash", "file", "list"])
+async def test_a_session_of_gemini_cli_belongs_to_its_project(et: Everthread, tmp_path: Path, told_by: str) -> None:
+    project = sha256(CWD.encode()).hexdigest() if told_by == "hash" else "shop"
+    chats = tmp_path / ".gemini" / "tmp" / project / "chats"
+    chats.mkdir(parents=True)
+    if told_by == "file":
+        (chats.parent / ".project_root").write_text(f"{CWD}\n")
+    elif told_by == "list":
+        (tmp_path / ".gemini" / "projects.json").write_text(json.dumps({"projects": {"/x": "other", CWD: "shop"}}))
+    said = {"id": "m1", "type": "user", "timestamp": "2026-03-01T10:00:00Z", "content": "The cookie is named zebra."}
+    (chats / "session-1.json").write_text(json.dumps({"sessionId": "g1", "projectHash": project, "messages": [said]}))
+    await imported(et, chats / "session-1.json")
+    assert "gemini-cli:g1" in await history(et).search("zebra")
+    assert "gemini-cli:g1" in await history(et).sessions()
+    assert "gemini-cli:g1" not in await history(et, "/srv/eve/other").search("zebra")

@@ -7,7 +7,8 @@ In JSON lines a message that comes again with its id is a newer state of it, `$s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import PurePath
+from contextlib import suppress
+from pathlib import Path, PurePath
 from typing import Any
 
 from everthread.imports.session import (
@@ -15,9 +16,11 @@ from everthread.imports.session import (
     LineIds,
     NativeMessage,
     Session,
+    dict_at,
     moment_of,
     parse_line,
     safe_id,
+    small_document,
     text_in,
     time_of,
     tool_call,
@@ -33,7 +36,7 @@ class GeminiReader:
 
     def __init__(self, path: PurePath) -> None:
         self.sessions: dict[str, Session] = {}
-        self._stem = path.stem
+        self._path = path
         self._session: Session | None = None
         self._ids = LineIds()
         self._last: str | None = None
@@ -65,12 +68,13 @@ class GeminiReader:
 
     def _begin(self, head: Mapping[str, Any]) -> Session:
         if self._session is None:
-            native = head.get("sessionId") or self._stem
+            native = head.get("sessionId") or self._path.stem
             id = safe_id(AGENT, native)
             self._session = Session(id=id, agent=AGENT, created_at=moment_of(head.get("startTime")))
             self._session.note(agent=AGENT, session=native, project_hash=head.get("projectHash"))
             directories = head.get("directories")
             self._session.note(cwd=directories[0] if isinstance(directories, list) and directories else None)
+            self._session.note(cwd=_project_folder(self._path))
             self.sessions[id] = self._session
         return self._session
 
@@ -96,6 +100,20 @@ def read_document(document: object, path: PurePath) -> tuple[dict[str, Session],
     reader = GeminiReader(path)
     reader._begin(document)
     return reader.sessions, reader.messages(document["messages"], b"")
+
+
+def _project_folder(path: PurePath) -> str | None:
+    """The folder that a session of `tmp/<project>/chats` ran in, where Gemini CLI says so: in the project's own folder,
+    or in a list of all projects. Its files have a hash of it at most."""
+    if path.parent.name != "chats":
+        return None
+    project = path.parent.parent
+    with suppress(OSError, UnicodeDecodeError):
+        root = Path(project, ".project_root")
+        if root.is_file() and (folder := root.read_text().strip()):
+            return folder
+    listed = dict_at(small_document(project.parent.parent / "projects.json"), "projects")
+    return next((folder for folder, name in listed.items() if name == project.name), None)
 
 
 def _payloads(value: Mapping[str, Any], role: str, id: str) -> Iterator[dict[str, Any]]:

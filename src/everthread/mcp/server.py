@@ -7,6 +7,7 @@ only, and what looks like a credential is masked. What is found is quoted as dat
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from hashlib import sha256
 from inspect import Parameter, Signature, signature
 from pathlib import PurePath
 from typing import Any
@@ -38,6 +39,7 @@ class History:
         self._et = et
         self._owner = owner
         self._project = None if project is None else PurePath(project)
+        self._project_hash = None if project is None else sha256(str(self._project).encode()).hexdigest()
 
     async def search(self, query: str, limit: int = 10, everywhere: bool = False, show_secrets: bool = False) -> str:
         """Find messages by their words, best first, in all sessions of this project (or `everywhere`)."""
@@ -143,7 +145,9 @@ class History:
         if everywhere or self._project is None:
             return True
         cwd = conversation.info.metadata.get("cwd")
-        return isinstance(cwd, str) and PurePath(cwd).is_relative_to(self._project)
+        if isinstance(cwd, str):
+            return PurePath(cwd).is_relative_to(self._project)
+        return conversation.info.metadata.get("project_hash") == self._project_hash  # all that Gemini CLI tells
 
     def _where(self, everywhere: bool) -> str:
         return "" if everywhere or self._project is None else f" in {self._project}"
