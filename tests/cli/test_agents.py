@@ -207,15 +207,18 @@ async def _ask(shell: Shell, project: str, *calls: tuple[str, dict[str, object]]
         return [answer.text for answer in answers if isinstance(answer, TextContent)]
 
 
-def test_an_mcp_client_sees_no_credential_in_a_title(shell: Shell, quick: Quick, home: Path) -> None:
-    claude_file(home, [claude_line("u1", None, "user", f"the deploy token is {TOKEN} so use it", 1)])
+def test_no_title_has_a_credential_or_the_beginning_of_one(shell: Shell, quick: Quick, home: Path) -> None:
+    first = f"the deploy token, of which only the beginning has room in a title, is {TOKEN}"
+    claude_file(home, [claude_line("u1", None, "user", first, 1)])
     quick("watch", "--once")
-    assert TOKEN in quick("ls").out, "the first prompt is the title"
+    listed = quick("ls", "--json").out
+    assert "of which only the beginning" in listed
+    assert TOKEN[:4] not in listed
     told = asyncio.run(_ask(
         shell, CWD, ("search_history", {"query": "deploy"}), ("read_messages", {"session": ID}), ("list_sessions", {}),
     ))  # fmt: skip
     assert ID in told[0]
-    assert TOKEN not in "".join(told)
+    assert TOKEN[:4] not in "".join(told)
 
 
 def test_an_mcp_client_asks_the_past_of_its_project_only(shell: Shell, quick: Quick, home: Path) -> None:

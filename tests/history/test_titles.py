@@ -39,3 +39,9 @@ def test_what_has_no_subject_gives_no_title(said: str) -> None:
 
 def test_code_is_passed_over_for_the_question_about_it() -> None:
     assert title_by_rules("```python\nprint(1)\n```\nWhy does this print 1?") == "Why does this print 1?"
+
+
+@pytest.mark.parametrize("before", ["", "Use the new deploy token, of which a part has room: "])
+def test_a_title_has_no_credential_and_no_part_of_one(before: str) -> None:
+    title = title_by_rules(f"{before}ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8") or ""
+    assert "ghp" not in title

@@ -10,9 +10,11 @@ import re
 from typing import Protocol
 
 from everthread.core.errors import ModelError
+from everthread.text.secrets import redact_secrets
 from everthread.text.terms import terms
 
 MOST_CHARACTERS = 60
+_MOST_OF_A_SENTENCE = 10_000
 FIRST_MESSAGES = 20
 """How far from the beginning of a conversation the words of its title come."""
 _GREETING = re.compile(
@@ -51,7 +53,8 @@ async def title_by_model(model: Titler, beginning: str, seconds: float) -> str |
 
 def title_by_rules(question: str) -> str | None:
     """Return a title made by rules; None when the question has no subject: no words, a greeting, nothing but code."""
-    text = " ".join(_MARKS.sub(" ", _first_sentence(_CODE_BLOCK.sub("\n", question))).split())
+    sentence = _first_sentence(_CODE_BLOCK.sub("\n", question))[:_MOST_OF_A_SENTENCE]
+    text = " ".join(_MARKS.sub(" ", redact_secrets(sentence)).split())  # first: half a secret is recognised by nobody
     if _NO_SUBJECT.fullmatch(text):
         return None
     if len(text) > MOST_CHARACTERS:

@@ -21,8 +21,11 @@ from typing import Any, Protocol
 import orjson
 
 from everthread.core.ids import MAX_ID_CHARACTERS
+from everthread.text.secrets import redact_secrets
 
 MAX_TITLE = 80
+_MOST_OF_A_TITLE = 10_000
+"""So many characters are looked at for a title."""
 MAX_BESIDE_BYTES = 16 << 20
 MAX_LINE_BYTES = 64 << 20
 _MILLIS, _MICROS, _NANOS = 1e11, 1e14, 1e17
@@ -145,8 +148,10 @@ def moment_of(value: object) -> datetime | None:
 
 
 def one_line_title(text: str) -> str:
-    """At most 80 characters of one line, as databases can hold it."""
-    line = " ".join(text.encode("utf-8", "replace").decode().replace("\x00", "").split())
+    """At most 80 characters of one line, as databases can hold it. Credentials are masked before it is cut: half of one
+    is recognised by nobody."""
+    masked = redact_secrets(text.lstrip()[:_MOST_OF_A_TITLE])
+    line = " ".join(masked.encode("utf-8", "replace").decode().replace("\x00", "").split())
     return line if len(line) <= MAX_TITLE else f"{line[: MAX_TITLE - 1]}…"
 
 
