@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 import socket
 import sqlite3
 import time
@@ -32,6 +33,7 @@ from tests.imports.agent_files import (
     claude_session,
     claude_subagent_file,
     codex_file,
+    codex_item,
     named,
 )
 
@@ -303,3 +305,84 @@ def test_a_port_in_use_keeps_nobody_from_watching(shell: Shell, home: Path) -> N
                     break
             watching.terminate()
             assert watching.wait(PATIENCE_SECONDS) == 0
+
+
+def test_a_session_that_was_resumed_from_a_point_gives_only_what_follows(quick: Quick, home: Path) -> None:
+    quick("watch", "--once")
+    for arguments in (("--before-compaction", "1"), ("--as", "codex")):
+        made = quick("resume", SESSION, *arguments, "--json").json
+        assert quick("watch", "--once", "--json").json["messages"] == 0
+        path = Path(made["path"])
+        with path.open("ab") as file:
+            if made["agent"] == "codex":
+                asked = [{"type": "input_text", "text": "And a zebra?"}]
+                file.write(as_lines([codex_item(90, type="message", role="user", content=asked)]))
+            else:
+                file.write(as_lines([claude_line("new", "a6", "user", "And a zebra?", 90)]))
+        counts = quick("watch", "--once", "--json").json
+        assert (counts["messages"], counts["imported"]) == (1, [f"{made['agent']}:{made['session_id']}"])
+        (listed,) = quick("show", counts["imported"][0], "--json").lines
+        assert listed["text"] == "And a zebra?"
+    assert quick("verify").code == 0
+
+
+def test_the_command_that_continues_a_session_is_quoted_for_the_shell(quick: Quick, home: Path) -> None:
+    folder = "/srv/ada/my shop; echo $HOME"
+    claude_file(home, [claude_line("u1", None, "user", "Hello there.", 1, cwd=folder)])
+    quick("watch", "--once")
+    command = quick("resume", SESSION, "--at", "1", "--json").json["command"]
+    words = shlex.split(command)
+    assert words[:4] == ["cd", folder, "&&", "claude"]
+
+
+def test_a_session_without_a_folder_goes_on_in_the_current_one_or_the_one_named(
+    quick: Quick, shell: Shell, home: Path
+) -> None:
+    claude_file(home, [claude_line("u1", None, "user", "Hello there.", 1, cwd="")])
+    quick("watch", "--once")
+    assert str(shell.folder) in quick("resume", SESSION, "--as", "codex").err
+    assert quick("resume", SESSION, "--as", "codex", "--cwd", "/srv/else").err == ""
+    for arguments, folder in (((), str(shell.folder)), (("--cwd", "/srv/else"), "/srv/else")):
+        made = quick("resume", SESSION, "--as", "codex", "--json", *arguments).json
+        assert f'"cwd":"{folder}"' in Path(made["path"]).read_text()
+
+
+def test_a_file_elsewhere_comes_with_the_place_where_its_agent_looks(quick: Quick, home: Path, tmp_path: Path) -> None:
+    quick("watch", "--once")
+    ran = quick("resume", SESSION, "--at", "3", "-o", str(tmp_path / "mine.jsonl"))
+    assert f"move it to {home / '.claude'}" in ran.out
+    assert quick("resume", SESSION, "--at", "3", "-o", str(tmp_path / "b.jsonl"), "--json").json["command"] is None
+
+
+def test_images_that_do_not_go_over_to_another_agent_are_counted(quick: Quick, home: Path) -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+    line = claude_line("u1", None, "user", [image, {"type": "text", "text": "What is this?"}], 1)
+    claude_file(home, [line])
+    quick("watch", "--once")
+    ran = quick("resume", SESSION, "--as", "codex")
+    assert "1 images or files are not in it" in ran.err
+    assert quick("resume", SESSION).err == ""
+
+
+def test_a_session_is_named_with_or_without_its_agent_by_its_beginning(quick: Quick, home: Path) -> None:
+    quick("watch", "--once")
+    for name in ("codex-1", "codex:codex", "codex-"):
+        assert quick("resume", name).code == 0
+    claude_file(home, [claude_line("u1", None, "user", "Hi.", 1, sessionId="x")]).rename(
+        home / ".claude" / "projects" / "-srv-ada-project" / f"{SESSION[:-1]}6.jsonl"
+    )
+    quick("watch", "--once")
+    ran = quick("resume", SESSION[:8])
+    assert ran.code == ExitCode.USAGE
+    assert "matches 2 sessions; give more characters" in ran.err
+
+
+def test_what_claude_code_added_to_a_prompt_is_no_title_in_codex_either(quick: Quick, home: Path) -> None:
+    first = claude_line("u1", None, "user", "<command-message>init is running…</command-message>", 1)
+    claude_file(home, [first, claude_line("u2", "u1", "user", "Name the zebra.", 2)])
+    quick("watch", "--once")
+    made = quick("resume", SESSION, "--as", "codex", "--json").json
+    reader = CodexReader(Path(made["path"]))
+    for line in Path(made["path"]).read_bytes().splitlines():
+        reader.read(line)
+    assert [session.title for session in reader.sessions.values()] == ["Name the zebra."]

@@ -28,12 +28,21 @@ async def resume(
     target: Annotated[
         Literal["claude", "codex"] | None, typer.Option("--as", help="For this agent, instead of the one it is of.")
     ] = None,
+    cwd: Annotated[
+        Path | None,
+        typer.Option("--cwd", metavar="FOLDER", help="Go on in this folder, instead of the one it ran in."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write; `-` for stdout.")
     ] = None,
 ) -> None:
     """Write a session file that Claude Code or Codex opens, from any point of it."""
-    from everthread.imports.resume import find_session, native_session, write_file  # noqa: PLC0415 - startup
+    from everthread.imports.resume import (  # noqa: PLC0415 - startup
+        find_session,
+        native_session,
+        note_written,
+        write_file,
+    )
 
     if at is not None and before_compaction is not None:
         raise Invalid("cannot be combined with --before-compaction", field="--at")
@@ -42,22 +51,41 @@ async def resume(
         message = None
         if at is not None:
             message = await conversation.message(await message_id_of(et, conversation, at))
+        folder = _folder(cli, cwd, conversation.info.metadata.get("cwd"))
         made = await native_session(
-            et, conversation, home=_homes(), target=target, at=message, before_compaction=before_compaction
+            et, conversation, home=_homes(), target=target, at=message, before_compaction=before_compaction, cwd=folder
         )
-    if str(output) == "-":
-        sys.stdout.buffer.write(made.content)
-        return
+        if made.left_out:
+            cli.out.note(f"{made.left_out} images or files are not in it: only text and tool calls are written")
+        if str(output) == "-":
+            sys.stdout.buffer.write(made.content)
+            return
+        await note_written(et, cli.owner, made)
     path = made.path if output is None else output
     is_new = write_file(made, path)
+    is_found = path.absolute() == made.path.absolute()
     if cli.out.json:
         cli.out.document(
             {"path": str(path), "session_id": made.session_id, "agent": made.agent, "bytes": len(made.content),
-             "written": is_new, "original": made.is_original, "command": made.command}
+             "written": is_new, "original": made.is_original,
+             "command": made.command if is_found else None, "left_out": made.left_out}
         )  # fmt: skip
         return
     cli.out.text(f"{path} {'was written' if is_new else 'is there already, with the same content'}")
-    cli.out.text(f"to continue: {made.command}")
+    if is_found:
+        cli.out.text(f"to continue: {made.command}")
+    else:
+        cli.out.text(f"to continue, move it to {made.path}, then: {made.command}")
+
+
+def _folder(cli: Invocation, given: Path | None, known: object) -> str | None:
+    """The folder to go on in; None for the one that the session names."""
+    if given is not None:
+        return str(given.absolute())
+    if known:
+        return None
+    cli.out.note(f"the session does not say which folder it ran in; it goes on in {Path.cwd()} (--cwd names another)")
+    return str(Path.cwd())
 
 
 def _homes() -> dict[str, Path]:

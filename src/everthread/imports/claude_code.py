@@ -34,9 +34,6 @@ from everthread.imports.session import (
 
 AGENT = "claude-code"
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_NOT_TYPED = re.compile(
-    r"\s*<(command-name|command-message|local-command-stdout|local-command-caveat|system-reminder)>"
-)
 
 
 @dataclass(slots=True)
@@ -129,8 +126,8 @@ class ClaudeCodeReader:
         is_meta = value.get("isMeta") is True
         payloads = _user(message.get("content"), id, common | {"is_meta": True} if is_meta else common)
         is_prompt = payloads[-1]["role"] == "user" and not is_meta
-        if is_prompt and not _NOT_TYPED.match(said := text_in(payloads[-1]["content"])):
-            session.name_after(said)
+        if is_prompt:
+            session.name_after(text_in(payloads[-1]["content"]))
         return self._placed(value, payloads, session, is_prompt=is_prompt)
 
     def _assistant(self, message: Mapping[str, Any], id: str, common: Mapping[str, Any]) -> dict[str, Any]:

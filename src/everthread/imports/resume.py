@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -20,13 +22,17 @@ from everthread.conversation import Conversation
 from everthread.core import payloads
 from everthread.core.entries import Kind
 from everthread.core.errors import Conflict, Invalid, NotFound
-from everthread.core.imports import NOT_IN_FILE, ImportLine
+from everthread.core.imports import NOT_IN_FILE, ImportLine, ImportSource
 from everthread.core.nouns import Message, Ref
+from everthread.imports.follow import stored_path
 from everthread.imports.session import time_of
 from everthread.instance import Everthread
 
 TARGETS = {"claude": "claude-code", "codex": "codex"}
 _PAGE = 1000
+_OTHER_BLOCKS = {
+    "image", "image_url", "input_image", "document", "file", "input_file", "audio", "input_audio", "video",
+}  # fmt: skip
 _CALL_ID = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -42,14 +48,15 @@ class NativeSession:
     is_original: bool
     """Whether it is what the agent had written, byte for byte."""
     cwd: str
+    left_out: int = 0
+    """How many images and files are not in it: for another agent only text and tool calls are written."""
 
     @property
     def command(self) -> str:
-        """What continues it."""
-        verb = (
-            f"claude --resume {self.session_id}" if self.agent == "claude-code" else f"codex resume {self.session_id}"
-        )
-        return f"cd {self.cwd} && {verb}" if self.cwd else verb
+        """What continues it, for a shell. What is in it comes from files of others."""
+        id = shlex.quote(self.session_id)
+        verb = f"claude --resume {id}" if self.agent == "claude-code" else f"codex resume {id}"
+        return f"cd {shlex.quote(self.cwd)} && {verb}" if self.cwd else verb
 
 
 async def find_session(et: Everthread, owner: str, name: str) -> Conversation:
@@ -63,15 +70,19 @@ async def find_session(et: Everthread, owner: str, name: str) -> Conversation:
     found: list[Conversation] = []
     while True:
         page = await et.conversations.list(owner, limit=_PAGE, cursor=cursor)
-        found += [one for one in page if one.id.partition(":")[2].startswith(name) and one.parent_id is None]
+        found += [one for one in page if _begins_so(one.id, name) and one.parent_id is None]
         cursor = page.next_cursor
         if cursor is None:
             break
     if len(found) == 1:
         return found[0]
     if found:
-        raise Invalid(f"{name!r} is the beginning of {len(found)} sessions; name more of it", field="session")
+        raise Invalid(f"{name!r} matches {len(found)} sessions; give more characters", field="session")
     raise NotFound(f"no session {name!r}; `everthread ls` lists them")
+
+
+def _begins_so(id: str, name: str) -> bool:
+    return id.startswith(name) or id.partition(":")[2].startswith(name)
 
 
 async def native_session(
@@ -82,16 +93,21 @@ async def native_session(
     target: str | None = None,
     at: Message | None = None,
     before_compaction: int | None = None,
+    cwd: str | None = None,
 ) -> NativeSession:
-    """The session as a file for an agent; `home` says where each keeps its files."""
+    """The session as a file for an agent; `home` says where each keeps its files. `cwd` is the folder in which it
+    goes on, where that is not the one that it ran in."""
     metadata = conversation.info.metadata
     own = str(metadata.get("agent") or "")
     agent = own if target is None else TARGETS[target]
     if agent not in TARGETS.values():
-        raise Invalid(f"{conversation.id} is of no agent that can be resumed; name one with --as", field="as")
+        raise Invalid(
+            f"{conversation.id} did not come from an agent whose sessions can be resumed; name one with --as",
+            field="as",
+        )
     last_seq = await _last_seq(et, conversation, at, before_compaction)
     lines = [line async for line in _lines(et, conversation)] if agent == own else []
-    cwd = str(metadata.get("cwd") or "")
+    cwd = cwd or str(metadata.get("cwd") or "")
     if not lines:
         said = [message async for message in _said(conversation, at, last_seq)]
         return _written_anew(agent, said, cwd, home[agent])
@@ -196,7 +212,17 @@ def _written_anew(agent: str, said: Sequence[Message], cwd: str, home: Path) -> 
         for line in write(said, session_id, cwd)
     )
     path = _new_path(agent, session_id, cwd, home)
-    return NativeSession(agent=agent, session_id=session_id, path=path, content=content, is_original=False, cwd=cwd)
+    left_out = sum(_others_in(message) for message in said)
+    return NativeSession(
+        agent=agent, session_id=session_id, path=path, content=content, is_original=False, cwd=cwd, left_out=left_out
+    )
+
+
+def _others_in(message: Message) -> int:
+    """How many images, files and the like a message has."""
+    content = message.payload.get("content")
+    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    return sum(block.get("type") in _OTHER_BLOCKS for block in blocks)
 
 
 def _as_claude(said: Sequence[Message], session_id: str, cwd: str) -> Iterator[dict[str, Any]]:
@@ -288,6 +314,16 @@ def _call_id(id: object) -> str:
 
 def _time(message: Message) -> str | None:
     return time_of((message.said_at or message.created_at).isoformat())
+
+
+async def note_written(et: Everthread, owner: str, session: NativeSession) -> None:
+    """Record a new session as read: what it repeats is here, so of its file only what follows is imported."""
+    if session.is_original or await et.store.imports.source(owner, stored_path(session.path)) is not None:
+        return
+    source = ImportSource(
+        0, session.agent, stored_path(session.path), None, len(session.content), sha256(session.content).digest(), 0
+    )
+    await et.store.imports.keep_source(owner, source)
 
 
 def write_file(session: NativeSession, path: Path) -> bool:

@@ -8,6 +8,7 @@ are kept; `place.py` turns that into places in our log.
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -28,6 +29,10 @@ _MOST_OF_A_TITLE = 10_000
 """So many characters are looked at for a title."""
 MAX_BESIDE_BYTES = 16 << 20
 MAX_LINE_BYTES = 64 << 20
+_NOT_TYPED = re.compile(
+    r"\s*<(command-name|command-message|local-command-stdout|local-command-caveat|system-reminder)>"
+)
+"""How what Claude Code adds to a prompt begins, in its own sessions and in those that were taken to another agent."""
 _MILLIS, _MICROS, _NANOS = 1e11, 1e14, 1e17
 """Numbers from which on a time counts milliseconds, microseconds, nanoseconds: as seconds they would be past the year
 5000."""
@@ -51,7 +56,11 @@ class Session:
 
     def name_after(self, text: str) -> None:
         """Take the first thing that a person said as the title, unless there is one."""
-        if self.title is None and (line := next((one for one in map(str.strip, text.splitlines()) if one), "")):
+        if (
+            self.title is None
+            and not _NOT_TYPED.match(text)
+            and (line := next((one for one in map(str.strip, text.splitlines()) if one), ""))
+        ):
             self.title = one_line_title(line)
 
     def note(self, **fields: object) -> None:
