@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from mcp.server.fastmcp import FastMCP
 
 from everthread import Everthread
 from everthread.imports.importer import Importer
-from everthread.mcp.server import History
-from tests.imports.agent_files import CWD, SESSION, as_lines, claude_line
+from everthread.mcp.server import History, mcp_server
+from tests.imports.agent_files import CWD, SESSION, as_lines, claude_line, claude_session
 
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 ID = f"claude-code:{SESSION}"
 
 
@@ -68,3 +71,51 @@ async def test_a_session_of_gemini_cli_belongs_to_its_project(et: Everthread, tm
     assert "gemini-cli:g1" in await history(et).search("zebra")
     assert "gemini-cli:g1" in await history(et).sessions()
     assert "gemini-cli:g1" not in await history(et, "/srv/eve/other").search("zebra")
+
+
+def tools(et: Everthread, *, may_show_secrets: bool) -> FastMCP:
+    return mcp_server(lambda _: history(et), may_show_secrets=may_show_secrets)
+
+
+async def answer(server: FastMCP, tool: str, **arguments: object) -> str:
+    return str(await server.call_tool(tool, arguments))
+
+
+async def test_only_who_starts_the_server_lets_a_model_ask_for_secrets(et: Everthread, tmp_path: Path) -> None:
+    await imported(et, written(tmp_path / "a.jsonl", session(1, f"The zebra has {TOKEN} as its token.")))
+    id = f"claude-code:{SESSION.replace('1111', '0001')}"
+    for is_allowed in (False, True):
+        server = tools(et, may_show_secrets=is_allowed)
+        arguments = [one for tool in await server.list_tools() for one in tool.inputSchema["properties"]]
+        assert ("show_secrets" in arguments) is is_allowed
+        for told in (
+            await answer(server, "search_history", query="zebra", show_secrets=True),
+            await answer(server, "read_messages", session=id, show_secrets=True),
+        ):
+            assert "zebra" in told
+            assert (TOKEN in told) is is_allowed
+
+
+async def test_no_credential_is_remembered(et: Everthread) -> None:
+    assert "Not remembered" in await history(et).remember(f"The user's token is {TOKEN}")
+    assert not await et.memories.search("local", "token", limit=5)
+    assert "Remembered" in await history(et).remember("The user prefers tabs.")
+
+
+async def test_a_message_that_the_session_rewound_is_read_where_it_stands(et: Everthread, tmp_path: Path) -> None:
+    lines = [
+        *claude_session(),
+        claude_line("u9", "a4", "user", "Explain the zebra.", 30, cwd=CWD),
+        claude_line("a9", "u9", "assistant", "So.", 31),
+    ]
+    await imported(et, written(tmp_path / f"{SESSION}.jsonl", lines))
+    told = await history(et).read(ID, first_seq=9)
+    assert "[9] assistant" in told
+    assert "branch that the session left" in told
+    assert "[12] user" in await history(et).read(ID, first_seq=12)
+    assert "branch" not in await history(et).read(ID, first_seq=12)
+
+
+async def test_clients_are_told_our_version(et: Everthread) -> None:
+    server = tools(et, may_show_secrets=False)
+    assert server._mcp_server.create_initialization_options().server_version == version("everthread")

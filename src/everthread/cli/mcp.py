@@ -23,6 +23,9 @@ async def mcp(
         Path | None, typer.Option(metavar="FOLDER", help="Answer from the sessions in this folder; the current one.")
     ] = None,
     everywhere: Annotated[bool, typer.Option("--everywhere", help="Answer from all sessions of the owner.")] = False,
+    show_secrets: Annotated[
+        bool, typer.Option("--show-secrets", help="Let the model ask for what looks like a credential.")
+    ] = False,
 ) -> None:
     """Serve history to an MCP client on stdin and stdout: search, read, recall, remember. Over HTTP, `everthread serve`
     does that at /mcp."""
@@ -37,4 +40,4 @@ async def mcp(
     with redirect_stdout(os.fdopen(os.dup(sys.stdout.fileno()), "w")):
         async with cli.open(create=True) as et:
             history = History(et, cli.owner, folder)
-            await mcp_server(lambda _: history).run_stdio_async()
+            await mcp_server(lambda _: history, may_show_secrets=show_secrets).run_stdio_async()
