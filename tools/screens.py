@@ -336,8 +336,8 @@ OTHERS = [
 
 def seed(address: str) -> None:
     """Conversations beside the demo, so that the page looks as it does in use."""
-    for title, metadata in OTHERS.items():
-        id = ask(address, "conversations", {"title": title, "metadata": metadata})["id"]
+    for title in OTHERS:
+        id = ask(address, "conversations", {"title": title})["id"]
         ask(address, f"conversations/{id}/messages", {"messages": [{"role": "user", "content": title}]})
     ask(address, "conversations", {"id": "work", "title": "Retry swallows cancellation"})
     ask(address, "conversations/work/messages", {"messages": WORK})
