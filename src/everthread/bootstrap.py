@@ -30,7 +30,7 @@ from everthread.core.ids import check_text
 from everthread.core.jobs import Pace
 from everthread.core.ports import Store
 from everthread.core.workspaces import IDLE_DAYS, Quota, Workspaces
-from everthread.instance import Everthread
+from everthread.instance import Everthread, check_everthread
 from everthread.recall.policy import RecallPolicy
 from everthread.runtime import Runtime
 from everthread.text.secrets import redact_secrets
@@ -104,6 +104,7 @@ def open(
         worker: Whether background work, such as due compactions, is done in this process, and at which pace. If False,
             it waits for another process, such as `everthread worker`.
     """
+    _check_policies(compaction, recall)
     address = url if url is not None or settings is None else settings.database
     base = policy_from_environment(os.environ) if settings is None else settings.compaction
     policy = compaction or base
@@ -130,6 +131,12 @@ def open(
     )
     pace = worker if isinstance(worker, Pace) else Pace() if worker else None
     return Everthread(runtime, pace)
+
+
+def _check_policies(compaction: object, recall: object) -> None:
+    for field, given, kind in (("compaction", compaction, CompactionPolicy), ("recall", recall, RecallPolicy)):
+        if given is not None and not isinstance(given, kind):
+            raise Invalid(f"must be a {kind.__name__}, not {type(given).__name__}", field=field)
 
 
 def _titler(settings: Settings | None) -> NamedSummariser | None:
@@ -278,6 +285,7 @@ def agent(
         from everthread.turn.tools.provider import DefaultTools  # noqa: PLC0415
     except ImportError as problem:
         raise MissingExtra("an agent needs an extra: pip install 'everthread[agent]'") from problem
+    check_everthread(et)
     known = settings or _settings()
     if tools == "default":
         skills = skills or load_skills(SHIPPED_SKILLS, known.skills_dir)

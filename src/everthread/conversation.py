@@ -783,6 +783,8 @@ class Conversation:
 
     async def keep_context(self, context: Context) -> str:
         """Record what a model is shown, by reference, and return the id for `seen_context`."""
+        if not isinstance(context, Context):
+            raise Invalid(f"must be what `conv.context()` returns, not {type(context).__name__}", field="context")
         id = new_id()
         kept = manifests.dump(context.manifest)
         await self._store.views.keep_manifest(self._ref, id, kept, context.shared, context._jobs)

@@ -679,3 +679,12 @@ class Everthread:
     async def backup(self, target: str | Path) -> None:
         """Write a consistent copy of the database to a file, while others go on working."""
         await self._store.maintenance.backup(Path(target))
+
+
+def check_everthread(et: object) -> Everthread:
+    """An open database, or Invalid that says what to pass instead."""
+    if not isinstance(et, Everthread):
+        url = "; over an address: `EverthreadSaver.from_url(url)`" if isinstance(et, str) else ""
+        kind = type(et).__name__
+        raise Invalid(f"must be the database that `everthread.open(url)` returns, not {kind}{url}", field="et")
+    return et

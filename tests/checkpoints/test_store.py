@@ -164,3 +164,17 @@ def test_a_store_by_address_works_without_async(url: str) -> None:
         item = store.get(("a",), "k")
         assert item is not None
         assert item.value == {"v": 1}
+
+
+@pytest.mark.parametrize("minutes", [0, -5, float("nan")])
+async def test_an_item_that_would_never_live_is_refused(opened: Everthread, minutes: float) -> None:
+    store = EverthreadStore(opened)
+    with pytest.raises(Invalid, match="ttl"):
+        await store.aput(("a",), "k", {"v": 1}, ttl=minutes)
+    assert await store.aget(("a",), "k") is None
+
+
+async def test_vectors_of_another_length_than_the_index_are_refused(opened: Everthread) -> None:
+    store = EverthreadStore(opened, index={"dims": 3, "embed": Letters(), "fields": ["text"]})
+    with pytest.raises(Invalid, match="8 dimensions"):
+        await store.aput(("a",), "k", {"text": "abc"})

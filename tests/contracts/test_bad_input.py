@@ -598,11 +598,25 @@ def test_a_wrong_address_is_refused_before_anything_is_opened(url: Any) -> None:
 
 async def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
-    file.write_bytes(b"these are my notes, not a database\n" * 100)
-    with pytest.raises(StoreDamaged):
-        async with everthread.open(f"sqlite:///{file}"):
-            pass
-    assert file.read_bytes() == b"these are my notes, not a database\n" * 100
+    for size in (20, 300, 512, 3500):
+        notes = (b"these are my notes, not a database\n" * 100)[:size]
+        file.write_bytes(notes)
+        with pytest.raises(StoreDamaged, match="is not an SQLite database"):
+            async with everthread.open(f"sqlite:///{file}"):
+                pass
+        assert file.read_bytes() == notes
+
+
+async def test_a_context_that_is_none_is_not_kept(conv: Conversation) -> None:
+    with pytest.raises(Invalid, match=r"conv\.context"):
+        await conv.keep_context(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("policy", ["recall", "compaction"])
+def test_a_policy_of_another_type_is_refused_when_the_database_is_opened(policy: str) -> None:
+    wrong: dict[str, Any] = {policy: 5}
+    with pytest.raises(Invalid, match=f"{policy}: must be a"):
+        everthread.open("memory://", **wrong)
 
 
 async def test_a_place_that_cannot_hold_a_file_is_a_store_error(tmp_path: Path) -> None:

@@ -34,6 +34,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+DATABASE_CLOSED = "the database is closed; open it with `async with everthread.open(...)`"
+
 
 class EverthreadError(Exception):
     """The base class of every error that everthread raises.

@@ -109,6 +109,12 @@ class ArchivingSaver(BaseCheckpointSaver[Any]):
         spool: str | Path = SPOOL,
         allowed: Allowed = (),
     ) -> None:
+        if not isinstance(inner, BaseCheckpointSaver):
+            raise Invalid(
+                f"must be the checkpointer to wrap, not {type(inner).__name__}; the database comes after it: "
+                "ArchivingSaver(saver, et)",
+                field="inner",
+            )
         super().__init__(serde=inner.serde)
         if isinstance(inner, LogSaver | ArchivingSaver):
             raise Invalid(f"{type(inner).__name__} keeps everything in the log already; use it as it is", field="inner")

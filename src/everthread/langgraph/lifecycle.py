@@ -4,24 +4,30 @@
         graph = builder.compile(checkpointer=EverthreadSaver(et), store=EverthreadStore(et))
         saver, middleware = ArchivingSaver(SqliteSaver(...), et), EverthreadMiddleware(et)
 
-The database is open in an event loop of its own, and may be used from any thread.
+The database is open in an event loop of its own, and may be used from any thread. What the database itself can do is
+async; `run_sync` waits for it:
+
+    with open_sync("sqlite:///et.db") as et:
+        hits = run_sync(et, et.search("passport"))
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
-from typing import ParamSpec, Self
+from typing import Any, ParamSpec, Self, TypeVar, overload
 from weakref import WeakKeyDictionary
 
 from everthread import bootstrap
 from everthread.adapters.checkpoints.bridge import Bridge, running_loop
-from everthread.core.errors import Conflict
-from everthread.instance import Everthread
+from everthread.core.errors import Conflict, EverthreadError, Invalid
+from everthread.instance import Everthread, check_everthread
 
 P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class OpensDatabase:
@@ -70,7 +76,7 @@ _BRIDGES: WeakKeyDictionary[Everthread, Bridge] = WeakKeyDictionary()
 
 def current_bridge(et: Everthread) -> Bridge | None:
     """The loop of a database that `open_sync` opened, else the running one, when there is one."""
-    known, loop = _BRIDGES.get(et), running_loop()
+    known, loop = _BRIDGES.get(check_everthread(et)), running_loop()
     return known or (None if loop is None else Bridge(loop))
 
 
@@ -90,16 +96,57 @@ def _sync(open_: Callable[P, Everthread]) -> Callable[P, AbstractContextManager[
             _BRIDGES.pop(et, None)
             bridge.stop()
 
+    options = inspect.cleandoc(open_.__doc__ or "").partition("Args:")[2]
+    open_sync.__doc__ = f"{_OPEN_SYNC}\n\nArgs:{options}"
+    signature = inspect.signature(open_).replace(return_annotation="AbstractContextManager[Everthread]")
+    open_sync.__signature__ = signature  # type: ignore[attr-defined]
     return open_sync
 
 
+_OPEN_SYNC = """Open a database of conversations in a program that is not async: `with open_sync(url) as et`.
+
+It takes the options of `everthread.open`. What `et` can do is async; `run_sync` runs it and waits:
+
+    with open_sync("sqlite:///et.db") as et:
+        hits = run_sync(et, et.search("passport"))"""
+
 open_sync = _sync(bootstrap.open)
-"""`everthread.open` for a `with` that is not async; takes the same options."""
+
+
+@overload
+def run_sync(et: Everthread, work: Coroutine[Any, Any, R]) -> R: ...
+@overload
+def run_sync(et: Everthread, work: AsyncIterator[R]) -> list[R]: ...
+def run_sync(et: Everthread, work: Coroutine[Any, Any, R] | AsyncIterator[R]) -> R | list[R]:
+    """Run something of a database that `open_sync` opened, and wait for its result; of an iterator, for all of it.
+
+    ```py
+    with open_sync("sqlite:///et.db") as et:
+        conv = run_sync(et, et.conversations.get("trip"))
+        for message in run_sync(et, conv.messages()):
+            print(message.role, message.text)
+    ```
+    """
+    if isinstance(work, AsyncIterator):
+        return bridge_of(et).call(_all_of(work))
+    if not inspect.iscoroutine(work):
+        raise Invalid("must be a call that is not awaited yet, such as et.search('passport')", field="work")
+    try:
+        bridge = bridge_of(et)
+    except EverthreadError:
+        work.close()
+        raise
+    result: R = bridge.call(work)
+    return result
+
+
+async def _all_of(iterator: AsyncIterator[R]) -> list[R]:
+    return [one async for one in iterator]
 
 
 def bridge_of(et: Everthread) -> Bridge:
     """The way to the loop that a database is open in: its own, or the running one that this is first asked in."""
-    known = _BRIDGES.get(et)
+    known = _BRIDGES.get(check_everthread(et))
     if known is None:
         try:
             known = _BRIDGES[et] = Bridge(asyncio.get_running_loop())

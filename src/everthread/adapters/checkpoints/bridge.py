@@ -7,9 +7,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from everthread.core.errors import Conflict
+from everthread.core.errors import DATABASE_CLOSED, Conflict, StoreError
 
 R = TypeVar("R")
 
@@ -42,13 +43,20 @@ class Bridge:
                 "a call that blocks was made from the loop that has to answer it; use the async verb (aget_tuple, "
                 "aput, ainvoke …), or open the saver with `with EverthreadSaver.from_url(…)`"
             )
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        return self._begin(work).result()
 
     async def run(self, work: Coroutine[Any, Any, R]) -> R:
         """Run it there, from this loop or another."""
         if running_loop() is self._loop:
             return await work
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+        return await asyncio.wrap_future(self._begin(work))
+
+    def _begin(self, work: Coroutine[Any, Any, R]) -> Future[R]:
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
+        except RuntimeError as problem:  # the loop is closed, and the database that was open in it
+            work.close()
+            raise StoreError(DATABASE_CLOSED) from problem
 
     def stop(self) -> None:
         """End a loop of its own."""

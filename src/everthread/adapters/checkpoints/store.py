@@ -124,6 +124,8 @@ class LogStore(BaseStore):
     async def _item(self, key: ItemKey, op: PutOp) -> StoredItem:
         assert op.value is not None
         now = to_micros(self._clock())
+        if op.ttl is not None and not op.ttl > 0:
+            raise Invalid(f"must be more than 0 minutes, or None for ever, not {op.ttl}", field="ttl")
         ttl = None if op.ttl is None else int(op.ttl * _MINUTE)
         model, vectors = None, None
         if self._meaning is not None and op.index is not False:
@@ -139,6 +141,7 @@ class _VectorSearch:
         self._embeddings = ensure_embeddings(index.get("embed"))
         self._fields = index.get("fields") or ["$"]
         embed = index.get("embed")
+        self._dims = index.get("dims")
         self._model = embed if isinstance(embed, str) else f"{type(embed).__qualname__}:{index.get('dims')}"
 
     async def of(self, value: Mapping[str, Any], fields: Sequence[str] | None) -> tuple[str | None, bytes | None]:
@@ -147,7 +150,13 @@ class _VectorSearch:
         texts = [text for path in paths for text in get_text_at_path(value, path)]
         if not texts:
             return None, None
-        return self._model, pack_vectors(await self._embeddings.aembed_documents(texts))
+        vectors = await self._embeddings.aembed_documents(texts)
+        if self._dims is not None and any(len(vector) != self._dims for vector in vectors):
+            raise Invalid(
+                f"is {self._dims}, but the embedder gives vectors of {len(vectors[0])} dimensions; set it to that",
+                field="index.dims",
+            )
+        return self._model, pack_vectors(vectors)
 
     async def ranked(self, query: str, items: Sequence[StoredItem]) -> list[tuple[StoredItem, float | None]]:
         """The nearest first; those that have no vectors of this model come last."""

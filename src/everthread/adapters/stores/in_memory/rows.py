@@ -26,7 +26,7 @@ from everthread.core.checkpoints import (
 from everthread.core.clock import Clock, from_micros, to_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Kind, Revision
-from everthread.core.errors import NotFound, StoreError
+from everthread.core.errors import DATABASE_CLOSED, NotFound, StoreError
 from everthread.core.imports import ImportLine
 from everthread.core.log import BranchRow, CompactionQuery, Decision, IdempotencyRecord, LogHead, Needs, Seen
 from everthread.core.notes import Use
@@ -308,7 +308,7 @@ class InMemoryDatabase:
     def rows(self) -> dict[Ref, ConversationRow]:
         """StoreError when the store is closed."""
         if not self.is_open:
-            raise StoreError("the database is closed; open it with `async with everthread.open(...)`")
+            raise StoreError(DATABASE_CLOSED)
         return self._rows
 
     def now(self) -> int:

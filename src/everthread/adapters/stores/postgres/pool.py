@@ -22,7 +22,7 @@ from everthread.adapters.stores.postgres.address import Address, parse
 from everthread.adapters.stores.postgres.signals import PostgresSignals
 from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock, to_micros
-from everthread.core.errors import Invalid, StoreError
+from everthread.core.errors import DATABASE_CLOSED, Invalid, StoreError
 from everthread.core.failpoints import reach
 from everthread.core.timings import Timings
 
@@ -196,7 +196,7 @@ class PostgresDatabase:
     def pool(self) -> Pool:
         """StoreError when the store is closed."""
         if self._pool is None:
-            raise StoreError("the database is closed; open it with `async with everthread.open(...)`")
+            raise StoreError(DATABASE_CLOSED)
         return self._pool
 
     def now(self) -> int:

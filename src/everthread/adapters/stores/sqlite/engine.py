@@ -35,7 +35,7 @@ from everthread.adapters.stores.sqlite.indexing import BATCH, MOST_UNINDEXED, in
 from everthread.adapters.stores.sqlite.unindexed import UnindexedTexts
 from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock, to_micros
-from everthread.core.errors import EverthreadError, StoreError
+from everthread.core.errors import DATABASE_CLOSED, EverthreadError, StoreError
 from everthread.core.failpoints import reach
 from everthread.core.timings import Timings
 
@@ -324,7 +324,7 @@ class SqliteDatabase:
     def engine(self) -> Engine:
         """StoreError when the store is closed."""
         if self._engine is None:
-            raise StoreError("the database is closed; open it with `async with everthread.open(...)`")
+            raise StoreError(DATABASE_CLOSED)
         return self._engine
 
     def now(self) -> int:

@@ -106,7 +106,18 @@ def _refuse_cut_off(path: Path) -> None:
             except DAMAGE as problem:
                 raise translated(problem) from problem
     if size % page_bytes:
+        _refuse_other_file(path)
         raise StoreDamaged("the file ends within a page: its end was cut off; restore a backup")
+
+
+def _refuse_other_file(path: Path) -> None:
+    """StoreDamaged for a file that does not begin as SQLite's do: a mistyped path, not a file that was cut off."""
+    with closing(sqlite3.connect(path)) as connection:
+        try:
+            connection.execute(sql.SCHEMA_NUMBER).fetchone()
+        except sqlite3.Error as problem:
+            if problem.sqlite_errorcode & 0xFF == sqlite3.SQLITE_NOTADB:
+                raise translated(problem) from problem
 
 
 def version_of(path: Path) -> int | None:
@@ -175,7 +186,9 @@ def translated(problem: sqlite3.Error | ValueError) -> StoreError:
         )
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreBusy("another process holds the database; nothing of this call was stored: retry")
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or _is_unreadable(problem):
+    if code == sqlite3.SQLITE_NOTADB:
+        return StoreDamaged("the file is not an SQLite database: name another; if it was one, restore a backup")
+    if code == sqlite3.SQLITE_CORRUPT or _is_unreadable(problem):
         return StoreDamaged(f"the file is not a sound SQLite database ({problem}): restore a backup")
     return StoreError(f"SQLite: {problem}; nothing of this call was stored")
 

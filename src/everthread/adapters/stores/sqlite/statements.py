@@ -1,4 +1,7 @@
-"""Every statement the SQLite store runs, by name: one statement, one sentence. All values are bound."""
+"""The SQL of the SQLite store's log, views, turns and jobs, by name: one statement, one sentence. All values are bound.
+
+What fits one of its other modules alone is there: the search index, packing, erasing, backups.
+"""
 
 from __future__ import annotations
 
@@ -53,6 +56,9 @@ USE_WAL = "PRAGMA journal_mode = WAL"
 
 PAGE_BYTES = "PRAGMA page_size"
 """How large the pages of a file are."""
+
+SCHEMA_NUMBER = "PRAGMA schema_version"
+"""Reads the beginning of the file, and nothing else."""
 
 VERSION_TABLES = "SELECT name FROM sqlite_schema WHERE name IN ('schema_version', 'alembic_version')"
 """The table that tells the version of a file's tables, or the one that did before the first release."""
