@@ -1,5 +1,6 @@
-/** Text as Markdown, made safe: no HTML of its own, no picture or script from elsewhere, links open apart. What is very long is
- * shown as it is, its beginning first: no message may hold up the page. */
+/** What was said: a model's words as Markdown, a person's as they were typed. HTML in either is text: nothing is dropped, and
+ * nothing is run; no picture comes from elsewhere, links open apart. What is very long is shown as it is, its beginning first:
+ * no message may hold up the page. */
 
 import { memo, useEffect, useMemo, useState, type ReactNode } from "react";
 import Markdown, { type Components } from "react-markdown";
@@ -8,6 +9,8 @@ import remarkGfm from "remark-gfm";
 
 import { bytes } from "../lib/format";
 import type { Piece } from "../lib/highlight";
+import { htmlIsText, linesStay } from "../lib/markdown";
+import { typedPieces } from "../lib/typed";
 import { useTexts } from "../texts";
 import { useToast } from "./Bits";
 
@@ -23,8 +26,10 @@ const COMPONENTS: Components = {
     </a>
   ),
   img: ({ alt, src }) => <span className="faint">[{alt || String(src)}]</span>,
-  pre: ({ children }) => <Code>{children}</Code>,
+  pre: ({ children }) => <Code code={textOf(children).replace(/\n$/, "")} language={languageOf(children)} />,
 };
+
+const PLUGINS = [remarkGfm, htmlIsText, linesStay];
 
 interface Props {
   readonly text: string;
@@ -37,9 +42,24 @@ export const Said = memo(function Said({ text, onMessage }: Props) {
   if (text.length > LONG_CHARACTERS) return <Long text={text} />;
   return (
     <div className="said">
-      <Markdown remarkPlugins={[remarkGfm]} rehypePlugins={[rehypeSanitize]} components={components}>
+      <Markdown remarkPlugins={PLUGINS} rehypePlugins={[rehypeSanitize]} components={components}>
         {onMessage === undefined ? text : text.replace(REFERENCE, (whole, seq: string) => `[${whole.slice(1, -1)}](#message-${seq})`)}
       </Markdown>
+    </div>
+  );
+});
+
+/** A person's words as they were typed: only links can be clicked, and fenced code stands in its frame. */
+export const Typed = memo(function Typed({ text }: { readonly text: string }) {
+  const pieces = useMemo(() => (text.length > LONG_CHARACTERS ? [] : typedPieces(text)), [text]);
+  if (text.length > LONG_CHARACTERS) return <Long text={text} />;
+  return (
+    <div className="said typed">
+      {pieces.map((piece, at) =>
+        piece.kind === "code" ? <Code key={at} code={piece.text} language={piece.language} />
+        : piece.kind === "link" ? <a key={at} href={piece.text} target="_blank" rel="noreferrer noopener">{piece.text}</a>
+        : piece.text,
+      )}
     </div>
   );
 });
@@ -79,9 +99,7 @@ function Pieces({ text }: { readonly text: string }) {
   return <>{starts.map((start) => <div key={start} className="piece">{text.slice(start, start + PIECE_CHARACTERS)}</div>)}</>;
 }
 
-function Code({ children }: { readonly children?: ReactNode }) {
-  const code = textOf(children);
-  const language = languageOf(children);
+function Code({ code, language }: { readonly code: string; readonly language: string }) {
   const pieces = useHighlighted(code, language);
   return (
     <div className="code">

@@ -6,7 +6,7 @@ import { isOver, type Answer } from "../../state/answer";
 import { useConnection } from "../../state/connection";
 import { useTexts } from "../../texts";
 import { Icon } from "../Icon";
-import { Said, Verbatim } from "../Said";
+import { Said, Typed, Verbatim } from "../Said";
 import { Attachments } from "./Attachments";
 import { Folded } from "./Folded";
 
@@ -27,7 +27,7 @@ export function LiveQuestion({ answer, conversation }: { readonly answer: Answer
         {!isSent && <span className="tag" role="status">{isConnected ? t.sending : t.notSent}</span>}
       </header>
       <Attachments conversation={conversation} files={files} />
-      <Said text={text} />
+      {text !== "" && <Typed text={text} />}
     </article>
   );
 }

@@ -11,7 +11,7 @@ import { attachedIn } from "../../lib/uploads";
 import { useTexts } from "../../texts";
 import { useToast } from "../Bits";
 import { Icon, IconButton, type IconName } from "../Icon";
-import { copied, Said, Verbatim } from "../Said";
+import { copied, Said, Typed, Verbatim } from "../Said";
 import { Attachments } from "./Attachments";
 import { Folded } from "./Folded";
 
@@ -95,7 +95,7 @@ export const MessageRow = memo(function MessageRow(props: Props) {
       ) : (
         <>
           <Attachments conversation={props.conversation} files={files} />
-          {text !== "" && (message.role === "tool" ? <Verbatim text={text} /> : <Said text={text} />)}
+          {text !== "" && (message.role === "tool" ? <Verbatim text={text} /> : message.role === "assistant" ? <Said text={text} /> : <Typed text={text} />)}
         </>
       )}
       {message.images.map((source, index) => (

@@ -12,7 +12,7 @@ import { Trouble } from "../Bits";
 import { Icon } from "../Icon";
 import { colour } from "../context/Gauge";
 import { faceOf, whoSays } from "./MessageRow";
-import { Copy, Said, Verbatim } from "../Said";
+import { Copy, Said, Typed, Verbatim } from "../Said";
 
 interface Props {
   readonly conversation: string;
@@ -142,7 +142,7 @@ function Block({ message, seq, tokens, isLast, onJump }: BlockProps) {
           <Icon name={quotations.length > 0 ? "layers" : faceOf(role)} />
           <strong>{name}</strong> {tokens !== undefined && <span className="faint number">{t.seenTokens(count(tokens, language))}</span>} <span className="faint brief">{quotations.length === 0 && (firstLine(text, 60) || calls.map((call) => call.name).join(", "))}</span>
         </summary>
-        {quotations.length > 0 ? quotations.map((one, index) => <Quoted key={index} quotation={one} onJump={onJump} />) : text !== "" && (role === "user" || role === "assistant" ? <Said text={text} /> : <Verbatim text={text} />)}
+        {quotations.length > 0 ? quotations.map((one, index) => <Quoted key={index} quotation={one} onJump={onJump} />) : text !== "" && (role === "assistant" ? <Said text={text} /> : role === "user" ? <Typed text={text} /> : <Verbatim text={text} />)}
         {calls.map((call) => <p key={call.id} className="call"><Icon name="tool" /><b>{call.name}</b> <span>{briefly(call.arguments)}</span></p>)}
         {rest !== "" && <Verbatim text={rest} />}
       </details>
@@ -161,7 +161,7 @@ function Quoted({ quotation, onJump }: { readonly quotation: Quotation; readonly
         {firstSeq !== null && <button className="link number" onClick={() => onJump(firstSeq)}>#{firstSeq}{lastSeq !== firstSeq && `–${lastSeq}`}</button>}
         {quotation.speaker !== null && <span>{t.roles[quotation.speaker] ?? quotation.speaker}</span>}
       </p>
-      <Said text={text} onMessage={onJump} />
+      {quotation.speaker === "user" ? <Typed text={text} /> : <Said text={text} onMessage={onJump} />}
     </section>
   );
 }
