@@ -89,6 +89,34 @@ async def test_no_request_names_a_file_of_the_server(client: httpx.AsyncClient, 
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "model")
 
 
+async def test_a_question_to_a_model_that_does_not_exist_leaves_nothing(client: httpx.AsyncClient) -> None:
+    answer = await client.post(f"{API}/chat", json={"message": "hello", "model": "foo:bar"})
+    problem = answer.json()
+    assert (answer.status_code, problem["code"], problem["errors"][0]["field"]) == (422, "invalid", "model")
+    assert "foo:bar" in problem["detail"]
+    assert problem["safe"] == "Nothing from this request was stored."
+    assert (await client.get(f"{API}/conversations")).json()["items"] == []
+
+
+async def test_a_model_of_the_settings_that_does_not_exist_is_named_before_anything_is_stored(
+    et: Everthread, tmp_path: Path
+) -> None:
+    settings = Settings(database="memory://", model=scripted(tmp_path, ANSWER), model_code="foo:bar")
+    async with client_of(create_app(et, settings), await key_for(et, "alice")) as client:
+        answer = await client.post(f"{API}/chat", json={"message": "hello", "model_pref": "code"})
+        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "model")
+        assert "foo:bar" in answer.json()["detail"]
+        assert (await client.get(f"{API}/conversations")).json()["items"] == []
+
+
+async def test_another_answer_that_is_refused_makes_no_branch(client: httpx.AsyncClient) -> None:
+    await client.post(f"{API}/chat", json={"message": "hello", "conversation_id": "c"})
+    before = (await client.get(f"{API}/conversations/c/messages")).json()["items"]
+    answer = await client.post(f"{API}/conversations/c/regenerate", json={"model": "foo:bar"})
+    assert answer.status_code == 422
+    assert (await client.get(f"{API}/conversations/c/messages")).json()["items"] == before
+
+
 async def test_i17_a_reader_that_goes_away_changes_nothing(client: httpx.AsyncClient) -> None:
     turn = ""
     async with client.stream("POST", f"{API}/chat/stream", json={"message": "hello", "conversation_id": "c"}) as answer:

@@ -316,11 +316,20 @@ async def test_another_process_can_stop_a_turn(et: Everthread, conv: Conversatio
     assert (await conv.turn(live.id)).state is TurnState.CANCELLED
 
 
-async def test_an_unknown_model_fails_the_turn_and_keeps_the_question(et: Everthread, conv: Conversation) -> None:
-    for model, word in (("nonsense", "provider:name"), ("openai:gpt-5-mini", "OPENAI_API_KEY")):
-        failed = only(await told(conv, "hello?", agent_for(et), model=model), Failed)
-        assert word in failed.message
-    assert [role for role, _ in await said(conv)] == ["user", "user"]
+async def test_a_missing_key_fails_the_turn_and_keeps_the_question(et: Everthread, conv: Conversation) -> None:
+    failed = only(await told(conv, "hello?", agent_for(et), model="openai:gpt-5-mini"), Failed)
+    assert "OPENAI_API_KEY" in failed.message
+    assert [role for role, _ in await said(conv)] == ["user"]
+
+
+@pytest.mark.parametrize("model", ["nonsense", "nobody:nothing"])
+async def test_an_unknown_model_is_refused_and_nothing_is_stored(
+    et: Everthread, conv: Conversation, model: str
+) -> None:
+    with pytest.raises(Invalid) as refused:
+        await told(conv, "hello?", agent_for(et), model=model)
+    assert refused.value.field == "model"
+    assert not await said(conv)
 
 
 @pytest.mark.parametrize("message", ["", "  \n\t ", {"role": "user", "content": ""}, {"role": "user", "content": []}])

@@ -53,7 +53,7 @@ class TurnService:
         try:
             conversation = await self._et.conversations.get(id, owner)
         except NotFound:
-            await validate(self._et.conversations.unsaved(id, owner), message, self.agent, options)
+            await self.check(self._et.conversations.unsaved(id, owner), message, options)
             conversation = await self._et.conversations.ensure(id, owner)
         return conversation, await self.begin(conversation, message, options)
 
@@ -72,6 +72,10 @@ class TurnService:
         if conversation.title is None and not conversation.off_record:
             await conversation.request_title()
         return begun.id
+
+    async def check(self, conversation: Conversation, message: object, options: TurnOptions) -> None:
+        """Raise what `begin` would raise for an invalid request, storing nothing."""
+        await validate(conversation, message, self.agent, options)
 
     def task(self, conversation: Conversation, turn_id: str) -> asyncio.Task[None] | None:
         """The task of a turn, if it is one of this process."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, TypedDict, get_args
@@ -15,8 +16,9 @@ from everthread.context.message_format import IMAGE_BLOCKS, blocks_of
 from everthread.conversation import Conversation
 from everthread.core import payloads
 from everthread.core.entries import EntryOrigin
-from everthread.core.errors import Invalid
+from everthread.core.errors import Invalid, ModelError, NotFound
 from everthread.core.ids import check_id, new_id
+from everthread.core.nouns import Message
 from everthread.core.turns import Turn, TurnState, WhenBusy
 from everthread.core.workspaces import Upload, Workspace
 from everthread.history.ingest import Prepared, as_batch, prepare_all, rough_bytes
@@ -177,7 +179,10 @@ async def validate(conversation: Conversation, message: object, agent: Agent, op
     )
     questions = [without_notes(payloads.text(one.payload)) for one in messages if one.role == "user"]
     if not questions:
-        questions = [without_notes(one.text) for one in await conversation.tail(_QUESTION_TAIL) if one.role == "user"]
+        before = await _newest(conversation)
+        if not messages and not before:
+            raise Invalid("there are no messages, and nothing was said before that could be answered", field="messages")
+        questions = [without_notes(one.text) for one in before if one.role == "user"]
     return TurnRequest(
         turn=turn,
         messages=messages,
@@ -188,6 +193,13 @@ async def validate(conversation: Conversation, message: object, agent: Agent, op
         uploads=files.uploads,
         workspace_path=files.workspace_path,
     )
+
+
+async def _newest(conversation: Conversation) -> Sequence[Message]:
+    """The newest messages; none of a conversation that is created once its first request was found valid."""
+    with suppress(NotFound):
+        return await conversation.tail(_QUESTION_TAIL)
+    return ()
 
 
 def _check_options(options: TurnOptions, agent: Agent) -> None:
@@ -205,6 +217,9 @@ def _check_options(options: TurnOptions, agent: Agent) -> None:
 
 async def _check_names(conversation: Conversation, agent: Agent, options: TurnOptions) -> TurnOptions:
     """Whatever a request names must exist. The papers' word for no knowledge base, `general`, means none."""
+    if isinstance(options.model, str) or options.model_pref is not None:
+        with suppress(ModelError):  # a missing key is the server's to mend: the question is kept, and the turn says so
+            await agent.models.get(options.model, options.model_pref)
     if options.active_skill and agent.skills.get(options.active_skill) is None:
         known = ", ".join(skill.name for skill in agent.skills.skills) or "none"
         raise Invalid(f"unknown skill {options.active_skill!r}; known are {known}", field="active_skill")

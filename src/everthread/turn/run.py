@@ -21,7 +21,7 @@ closes the turn from its events (runs/close.py). Whoever comes later gets the sa
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Unpack
 
 from langchain_core.runnables import RunnableConfig
@@ -77,9 +77,11 @@ async def begin_turn(
     agent: Agent,
     options: TurnOptions | None = None,
     outer: TurnContext | None = None,
+    after: Callable[[], Awaitable[None]] | None = None,
     **fields: Unpack[TurnFields],
 ) -> LiveTurn:
-    """Steps 1 and 2; the rest goes on by itself. When this returns, the question is safely stored."""
+    """Steps 1 and 2; the rest goes on by itself. When this returns, the question is safely stored. `after` is awaited
+    once the turn has ended, however it did."""
     if (await conversation.refresh()).is_deleted:
         raise Conflict(
             f"conversation {conversation.id!r} was deleted, nothing was stored: restore it first, or use another id"
@@ -88,7 +90,9 @@ async def begin_turn(
     ref, id = Ref(conversation.owner, conversation.id), request.turn.id
     log = TurnEventLog(ref, id, on_emit=agent.runs.announce, stored=agent.runs.stored(ref, id, TurnCodec))
     intent = BeginTurn(turn=request.turn, messages=request.messages, when_busy=request.options.when_busy)
-    return await agent.runs.begin(ref, intent, log, lambda log: AgentTurn(conversation, agent, request, log, outer))
+    return await agent.runs.begin(
+        ref, intent, log, lambda log: AgentTurn(conversation, agent, request, log, outer, after)
+    )
 
 
 async def follow(conversation: Conversation, turn_id: str, *, agent: Agent, after: int = 0) -> AsyncIterator[TurnEvent]:
@@ -114,12 +118,14 @@ class AgentTurn:
         request: TurnRequest,
         event_log: TurnEventLog,
         outer: TurnContext | None,
+        after: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._conversation = conversation
         self._agent = agent
         self._request = request
         self._event_log = event_log
         self._outer = outer
+        self._after = after
         self._ctx: TurnContext | None = None
         """None until it runs."""
 
@@ -163,3 +169,5 @@ class AgentTurn:
         self._agent.et.runtime.listener.on_event(turn_ended(self._conversation, turn, state, self._ctx, seconds))
         if self._ctx is not None:
             self._ctx.release()
+        if self._after is not None:
+            await self._after()

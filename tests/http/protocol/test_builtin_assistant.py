@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -50,6 +51,32 @@ async def test_our_own_agent_answers_and_its_run_is_a_turn(server: Server, clien
     half = int(told[len(told) // 2].id or 0)
     rest = [part async for part in client.runs.join_stream("t", run["run_id"], last_event_id=str(half))]
     assert rest == [part for part in told if int(part.id or 0) > half]
+
+
+@pytest.mark.parametrize("input", [None, {}, {"messages": []}])
+async def test_a_run_without_messages_says_so_and_leaves_nothing(server: Server, input: dict[str, Any] | None) -> None:
+    body = {"assistant_id": "everthread", "input": input}
+    async with server.http() as http:
+        refused = await http.post("/runs/wait", json=body)
+        assert (refused.status_code, refused.json()["code"]) == (422, "invalid")
+        assert "there are no messages" in refused.json()["detail"]
+        assert not (await server.et.conversations.list()).items
+        await http.post("/threads", json={"thread_id": "t"})
+        assert (await http.post("/threads/t/runs/wait", json=body)).status_code == 422
+
+
+async def test_a_run_of_our_own_agent_without_a_thread_leaves_none_behind(
+    server: Server, client: LangGraphClient
+) -> None:
+    answer: Any = await client.runs.wait(None, "everthread", input=says("hello there"))
+    assert "hello there" in answer["messages"][-1]["content"]
+    assert [part.event async for part in client.runs.stream(None, "everthread", input=says("hello"))][-1] == "end"
+    while (await server.et.conversations.list()).items:  # noqa: ASYNC110 - hidden after the end, for which nobody waits
+        await asyncio.sleep(0.01)
+    hidden = (await server.et.conversations.list(include_deleted=True)).items
+    assert [one.off_record for one in hidden] == [True, True]
+    await client.runs.wait(None, "everthread", input=says("hello"), on_completion="keep")
+    assert len(await client.threads.search()) == 1
 
 
 async def test_i18_whoever_joins_our_own_run_again_while_it_runs_gets_exactly_the_rest(server: Server) -> None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from typing import Any, Protocol
 
 from langchain_core.messages import AIMessageChunk, message_chunk_to_message
@@ -48,7 +49,7 @@ from everthread.http.turn_service import TurnService
 from everthread.instance import Everthread
 from everthread.langchain.messages import state_message
 from everthread.runs.event_log import join_text_events
-from everthread.turn.request import TurnOptions, validate
+from everthread.turn.request import TurnOptions
 from everthread.turn.run import begin_turn
 from everthread.turn.state import AppState
 
@@ -84,7 +85,7 @@ class BuiltinAssistant:
     async def check(self, conversation: Conversation, request: RunRequest) -> None:
         """Raise what `begin` would raise for an invalid request, storing nothing."""
         options = TurnOptions(**_options(request))
-        await validate(conversation, _question(request), self._turns.agent, options)
+        await self._turns.check(conversation, _question(request), options)
 
     async def begin(self, conversation: Conversation, request: RunRequest) -> Turn:
         """Start a turn; the question is durable when this returns."""
@@ -96,7 +97,13 @@ class BuiltinAssistant:
             metadata={**request.row_metadata(), BUILTIN_MARK: True},
             turn_id=request.run_id,
         )
-        live = await begin_turn(conversation, _question(request), agent=self._turns.agent, options=options)
+        live = await begin_turn(
+            conversation,
+            _question(request),
+            agent=self._turns.agent,
+            options=options,
+            after=partial(hide_thread, conversation) if request.is_temporary else None,
+        )
         if conversation.title is None and not conversation.off_record:
             await conversation.request_title()
         return await conversation.turn(live.id)
@@ -124,6 +131,12 @@ class BuiltinAssistant:
                 yield events
         if not is_empty and number + 1 > after:
             yield [RunEvent(number + 1, END, b"null")]
+
+
+async def hide_thread(thread: Conversation) -> None:
+    """The end of a run on a thread of its own that is not to be kept."""
+    with suppress(NotFound):  # erased meanwhile
+        await thread.delete()
 
 
 async def _values_after(conversation: Conversation, turn_id: str, done: Done) -> JsonObject | None:

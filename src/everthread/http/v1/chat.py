@@ -225,7 +225,9 @@ async def regenerate(
     options = _options(how, request, caller.owner)
     async with _admission(request).slot(caller.owner, conversation.id) as slot:
         if options.turn_id is None or not await _has_turn(conversation, options.turn_id):
-            await conversation.fork(await _question_seq(conversation, how.message_id), activate=True)
+            question = await _question_seq(conversation, how.message_id)
+            await turns.check(conversation, None, options)  # before there is a branch
+            await conversation.fork(question, activate=True)
         turn_id = await turns.begin(conversation, None, options)
         slot.hold(turns.task(conversation, turn_id))
     if how.stream:
