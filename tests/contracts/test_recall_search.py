@@ -82,6 +82,27 @@ async def test_chinese_is_found_by_other_words_for_the_same(conv: Conversation) 
     assert hits[0].seqs == (1,)
 
 
+async def test_the_words_of_asking_find_nothing(conv: Conversation) -> None:
+    await conv.append(
+        [
+            said("our flight leaves on 18 October at 10:25"),
+            said("this list gets long"),
+            said("the hotel in Lyon is booked"),
+            said("sandbox ordered too"),
+            said("leo hates clowns. Pipo, same time as before"),
+        ]
+    )
+    for question, word, instead in (
+        ("航班什么时候出发?", "flight", "time"),
+        ("What time does the flight leave?", "flight", "time"),
+        ("list all bookings", "book", "list"),
+        ("Which hotels did we book, in order?", "hotel", "order"),
+    ):
+        hits = await conv.recall(question)
+        assert word in hits[0].words
+        assert not any(instead in hit.words for hit in hits)
+
+
 async def test_a_hit_says_where_it_is_from(conv: Conversation) -> None:
     (receipt,) = await conv.append([said("The harbour opens at six.", at=MONDAY, name="Ann")])
     (hit,) = await conv.recall("When does the harbour open?")

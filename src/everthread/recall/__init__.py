@@ -1,7 +1,7 @@
 """Finding what was said, remembered or added as a document.
 
-search       turns a question into messages: `query` parses it, `candidates` chooses by the index which messages are
-             read, `ranking` scores them; docs/explanation/recall.md has the formula
+search       turns a question into messages: `query` parses it without the words of `asking`, `candidates` chooses by
+             the index which messages are read, `ranking` scores them; docs/explanation/recall.md has the formula
 for_context  makes episodes of what was found, for a request
 policy       settings and weights
 embedding    the vectors that find by meaning

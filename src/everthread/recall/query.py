@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from everthread.core.queries import Term
 from everthread.core.text_memo import TextMemo
+from everthread.recall.asking import without_asking
 from everthread.text.irregular_verbs import other_forms
 from everthread.text.numbers import number_pattern, split_numbers
 from everthread.text.related_words import chinese_words, related_words
@@ -39,6 +40,8 @@ FUNCTION_CHARACTERS = frozenset(
     "的了是在我你他她它们这那有和与及或吗呢吧啊呀么什谁哪怎几多少个都也就还要会能可以把被给对从到为因所之其于上下里中去来说"
     "得着过很最不没让请问一"
 )
+_COUNTERS = frozenset("号次点个位")
+"""Alone they only count or date, as in 18 号; what is related to them is so in other senses (to cry, to wait)."""
 _AGENT_NOUN = re.compile(r"([a-z]{4,}[ts])or|([a-z]{5,})er")
 """People ask for the director and were told who directs: stemming joins the forms of a word, but not these."""
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd]")
@@ -77,15 +80,17 @@ class RecallQuery:
 def parse_question(question: str) -> RecallQuery:
     """Parse a question; any text is one. One without a single word has no terms, and finds nothing."""
     text = fold(question[:MAX_QUESTION_CHARACTERS])
-    terms = tuple(dict.fromkeys(_terms(text)))
+    about = without_asking(text)
     content = tuple(
-        term for term in terms if term.token not in (FUNCTION_CHARACTERS if term.is_prefix else FUNCTION_STEMS)
+        term
+        for term in dict.fromkeys(_terms(about))
+        if term.token not in (FUNCTION_CHARACTERS if term.is_prefix else FUNCTION_STEMS)
     )
-    kept = (content or terms)[:MAX_TERMS]
+    kept = (content or tuple(dict.fromkeys(_terms(text))))[:MAX_TERMS]
     return RecallQuery(
         text=text,
         terms=kept,
-        related=_related(text, kept) if content else {},
+        related=_related(about, kept) if content else {},
         asks_assistant=_ASKS_ASSISTANT.search(text) is not None,
     )
 
@@ -95,7 +100,7 @@ def _related(text: str, terms: Sequence[Term]) -> RelatedTerms:
     place = {term: at for at, term in enumerate(terms)}
     stand_for: dict[str, list[int]] = {term.token: [at] for term, at in place.items() if not term.is_prefix}
     for run in (run for run, _ in split_runs_and_words(text) if run):
-        for word in chinese_words(run):
+        for word in (word for word in chinese_words(run) if word not in _COUNTERS):
             stand_for[word] = [
                 at for at in (place.get(Term(token=one, is_prefix=True)) for one in word) if at is not None
             ]
