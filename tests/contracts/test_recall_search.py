@@ -112,6 +112,17 @@ async def test_a_hit_says_where_it_is_from(conv: Conversation) -> None:
     assert hit.score > 0
 
 
+async def test_the_tags_that_a_program_wraps_its_text_in_are_no_words(conv: Conversation) -> None:
+    command = "<command-message>init is analysing your code</command-message>\n<command-name>/init</command-name>"
+    await conv.append(
+        [said(command), said("On it.", role="assistant"), said("The login sets a cookie called sid_v2, signed.")]
+    )
+    hits = await conv.recall("What was the name of the login cookie?")
+    assert "sid_v2" in hits[0].text
+    assert all("name" not in hit.words for hit in hits)
+    assert (await conv.recall("init command"))[0].text == command  # what stands in the tags is found
+
+
 async def test_what_a_named_speaker_said_is_found_without_another_word_of_the_question(conv: Conversation) -> None:
     others = ("Bob", "Cleo", "Dan")
     talk = [said(f"Something else, number {at}", name=others[at % 3]) for at in range(60)]

@@ -41,6 +41,7 @@ from typing import NamedTuple, overload
 from everthread.core.queries import Term
 from everthread.recall.candidates import NEIGHBOUR_REACH, PostingLists, score_surroundings
 from everthread.recall.links import TOOL_ROLES
+from everthread.recall.markup import WRAPPED_ROLES, blank_tags
 from everthread.recall.policy import RecallWeights
 from everthread.recall.query import FUNCTION_STEMS, RecallQuery, RelatedTerms, TermCounter, TermCounts, add_counts
 from everthread.recall.wishes import MAX_WISHES
@@ -221,9 +222,9 @@ class _Scorer:
         self.spans = [split_passages(message.text) for message in messages]
         self.is_tool = [message.role in TOOL_ROLES for message in messages]
         count = TermCounter(query.terms, signals.related).count
+        said = [blank_tags(message.text) if message.role in WRAPPED_ROLES else message.text for message in messages]
         self.counts = [
-            [count(message.text[start:end]) for start, end in spans]
-            for message, spans in zip(messages, self.spans, strict=True)
+            [count(text[start:end]) for start, end in spans] for text, spans in zip(said, self.spans, strict=True)
         ]
         self.carried = [self._carried(at) for at in range(len(messages))]
 

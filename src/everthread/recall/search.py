@@ -50,6 +50,7 @@ from everthread.recall.links import (
     naming,
     sources_of,
 )
+from everthread.recall.markup import WRAPPED_ROLES, words_of_tags
 from everthread.recall.policy import RecallPolicy
 from everthread.recall.query import MAX_QUESTION_CHARACTERS, RecallQuery, parse_question
 from everthread.recall.ranking import (
@@ -312,6 +313,7 @@ async def recall(
         if elsewhere := {one.entry_key for one in read} - messages.keys():
             # What is said on other branches is no part of what is talked about here.
             postings = {term: [at for at in having if at not in elsewhere] for term, having in postings.items()}
+        postings = _without_tags(postings, candidates.of(messages.values()))
         carried: dict[int, frozenset[int]] = {}
         if any(one.entry.role in TOOL_ROLES for one in messages.values()):
             spoken = [key for key, one in messages.items() if one.entry.role not in TOOL_ROLES]
@@ -371,6 +373,19 @@ async def _with_named_speaker(
     if not names_speaker(query, [*known, *candidates.of(more)]):
         return read
     return list({one.entry_key: one for one in (*read, *more)}.values())
+
+
+def _without_tags(postings: PostingLists, messages: Iterable[CandidateMessage]) -> PostingLists:
+    """The postings without the messages that have a term only in the tags a program wrapped them in."""
+    tags = {
+        one.entry_key: words_of_tags(one.text) for one in messages if one.role in WRAPPED_ROLES and "</" in one.text
+    }
+    if not any(tags.values()):
+        return postings
+    return {
+        term: having if term.is_prefix else [key for key in having if term.token not in tags.get(key, ())]
+        for term, having in postings.items()
+    }
 
 
 def _among(
