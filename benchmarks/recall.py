@@ -31,7 +31,7 @@ from benchmarks.everyday import Talk
 from benchmarks.recall_data import SETS
 from benchmarks.recall_scores import FoundText, PlainBM25, Scores, paired_interval, score
 from everthread import Conversation, Everthread
-from everthread.recall.collecting import collects
+from everthread.recall.collecting import asks_for_several
 from everthread.settings import Settings
 
 SEALED = ("sealed", "later")
@@ -109,7 +109,7 @@ def measure(make: Callable[[], Retriever], talks: Iterable[Talk]) -> ByQuestion:
             for one in talk.questions:
                 hits = retriever.search(one.text, _LIMIT, one.asked_at)
                 scores = dict(score(hits, one.evidence))
-                if collects(one.text):
+                if asks_for_several(one.text):
                     hits = retriever.search(one.text, _DEFAULT_LIMIT, one.asked_at)
                     scores["frac by default"] = score(hits, one.evidence)["frac@2000t"]
                 found[one.id] = one.category, scores

@@ -99,7 +99,7 @@ async def _searched(conversation: Conversation, query: str, limit: int, max_toke
         )
     blocks: list[str] = []
     seqs: list[int] = []
-    for hit in hits.in_order if hits.collects else hits:
+    for hit in hits.in_order if hits.asks_for_several else hits:
         said = hit.said_at.isoformat(timespec="minutes")
         weak = None if hit.match == "strong" else "weak"
         block = quote(

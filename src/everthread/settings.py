@@ -165,7 +165,13 @@ class Settings(BaseSettings):
     """What a standing wish gets beside the best message, if something is asked to be done."""
     recall_neighbours: float = Field(default=RecallWeights().neighbours, ge=0, le=10)
     """How much messages next to each other lend."""
-    recall_around: float = Field(default=RecallWeights().around, ge=0, le=10)
+    recall_asking: float = Field(default=RecallWeights().asking, ge=0, le=10)
+    """How many times as much a question lends to the message after it."""
+    recall_alone_tokens: int = Field(default=RecallWeights().alone_tokens, ge=1, le=100_000)
+    """A message of this many tokens takes half as much from its neighbours as a short one."""
+    recall_tool_damping: float = Field(default=RecallWeights().tool_damping, ge=0, le=10)
+    """How much less neighbours and meaning count, the more of the messages are results of tools."""
+    recall_topic: float = Field(default=RecallWeights().topic, ge=0, le=10)
     """How much it counts what is talked about around a message."""
     recall_user: float = Field(default=RecallWeights().user, ge=0, le=10)
     """How much more the user's messages count where speakers have no names."""
@@ -253,7 +259,10 @@ class Settings(BaseSettings):
                 related=self.recall_related,
                 wish=self.recall_wish,
                 neighbours=self.recall_neighbours,
-                around=self.recall_around,
+                asking=self.recall_asking,
+                alone_tokens=self.recall_alone_tokens,
+                tool_damping=self.recall_tool_damping,
+                topic=self.recall_topic,
                 user=self.recall_user,
                 assistant=self.recall_assistant,
                 speaker=self.recall_speaker,

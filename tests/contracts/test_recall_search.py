@@ -389,7 +389,7 @@ async def test_what_lies_in_many_messages_is_quoted_from_all_of_them_in_order(co
         )
         await chatter(conv, 2)
     hits = await conv.recall("Which films did we try?", limit=10, max_tokens=2000)
-    assert hits.collects
+    assert hits.asks_for_several
     assert len(hits) == 10
     quoted = [seq for hit in hits.in_order for seq in hit.seqs]
     films = [id for hit in hits for id in hit.ids if id.startswith("m")]
@@ -398,4 +398,4 @@ async def test_what_lies_in_many_messages_is_quoted_from_all_of_them_in_order(co
     assert all(len(hit.seqs) == len(hit.text.splitlines()) == len(hit.ids) for hit in hits)
     assert sum(count_tokens(hit.text) for hit in hits) <= 2000
     assert len(await conv.recall("Which films did we try?", limit=1)) == 1
-    assert not (await conv.recall("Who tried film number 3?")).collects
+    assert not (await conv.recall("Who tried film number 3?")).asks_for_several

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everthread.recall.collecting import MAX_QUOTED, collects, group, shorten
+from everthread.recall.collecting import MAX_QUOTED, asks_for_several, group, shorten
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from everthread.recall.collecting import MAX_QUOTED, collects, group, shorten
     ],
 )
 def test_which_how_many_all_and_in_what_order_ask_for_many(question: str) -> None:
-    assert collects(question)
+    assert asks_for_several(question)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_which_how_many_all_and_in_what_order_ask_for_many(question: str) -> Non
     ],
 )
 def test_other_questions_ask_for_one(question: str) -> None:
-    assert not collects(question)
+    assert not asks_for_several(question)
 
 
 def test_a_quote_is_the_sentence_with_the_words() -> None:

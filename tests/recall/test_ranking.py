@@ -77,7 +77,7 @@ def test_a_long_message_borrows_nothing_from_its_neighbours() -> None:
 
 def test_results_of_tools_lend_nothing() -> None:
     said: list[Said] = [*FILLER, ("tool", "director: Lynch"), ("user", "right"), *FILLER]
-    found = ranked("director", messages_of(said), RecallWeights(around=0))
+    found = ranked("director", messages_of(said), RecallWeights(topic=0))
     assert texts(found) == ["director: Lynch"]
 
 
@@ -155,7 +155,7 @@ def test_of_a_long_message_the_passage_with_the_words_is_shown() -> None:
 
 def test_messages_of_two_conversations_are_no_neighbours() -> None:
     one, two = messages_of([("user", "the director"), ("user", "short")])
-    found = ranked("director", [one, two._replace(conversation_id="other")], RecallWeights(around=0))
+    found = ranked("director", [one, two._replace(conversation_id="other")], RecallWeights(topic=0))
     assert texts(found) == ["the director"]
 
 
@@ -304,5 +304,5 @@ def test_a_related_word_never_stands_above_the_word_itself() -> None:
     with_word = "At some point in the long afternoon the old bike of my neighbour stood in the rain beside the shed"
     said: list[Said] = [("user", with_word), *FILLER, ("user", "bicycles")]
     related = {Term(token="bicycl"): {0: 0.9}}
-    found = ranked("bike", messages_of(said), RecallWeights(neighbours=0.0, around=0.0), related=related)
+    found = ranked("bike", messages_of(said), RecallWeights(neighbours=0.0, topic=0.0), related=related)
     assert texts(found) == [with_word, "bicycles"]

@@ -51,7 +51,7 @@ async def recall(
             {
                 "hits": list(hits),
                 "only_weak": hits.only_weak,
-                "collects": hits.collects,
+                "asks_for_several": hits.asks_for_several,
                 "by_meaning": hits.by_meaning,
                 "is_behind": hits.is_behind,
                 "truncated": hits.truncated,
@@ -59,7 +59,7 @@ async def recall(
             }
         )
         return
-    for hit in hits.in_order if hits.collects else hits:
+    for hit in hits.in_order if hits.asks_for_several else hits:
         cli.out.pieces(_as_text(hit, "" if hit.conversation_id == found.id else hit.conversation_id))
         if explain:
             cli.out.pieces([(f"       {hit.score:.3f}: {_explained(hit)}\n", "dim")])

@@ -18,7 +18,7 @@ _WIDE_QUOTE_CHARACTERS = 80
 """Of Chinese; both are about fifty tokens."""
 _ELLIPSIS = "…"
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])|\n+")
-_COLLECTS = re.compile(
+_ASKS_FOR_SEVERAL = re.compile(
     r"""\b(?:how\ many|how\ much\b.*\b(?:altogether|in\ total|so\ far|in\ all|overall)|list|every|everything
     |summari[sz]e|summary|overview|recap|in\ (?:which|what)\ order|the\ order\ in\ which|in\ order|walk\ me\ through
     |timeline|so\ far
@@ -31,9 +31,9 @@ _COLLECTS = re.compile(
 )
 
 
-def collects(question: str) -> bool:
+def asks_for_several(question: str) -> bool:
     """Whether a question asks for many things at once."""
-    return _COLLECTS.search(question) is not None
+    return _ASKS_FOR_SEVERAL.search(question) is not None
 
 
 def shorten(passage: str, words: Sequence[str]) -> str:

@@ -28,7 +28,7 @@ class RecallWeights:
     """How much of its score a neighbouring message passes on; half as much at each further step."""
     asking: float = 1.5
     """How many times as much a question passes on to the message after it."""
-    around: float = 0.3
+    topic: float = 0.3
     """How much it counts that the messages around are about the question's topic."""
     meaning: float = 0.3
     """The weight of meaning against words, for a question that the embedder understands."""

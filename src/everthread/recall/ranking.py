@@ -420,11 +420,11 @@ class _Scorer:
         ]
         parts = _normalize_together({"words": words, "neighbours": lent})
         keys = [message.entry_key for message in self.messages]
-        around = _normalize(score_surroundings(keys, signals.postings, signals.idfs))
-        topic = weights.around * self.coherence
-        parts = _normalize_together({**parts, "topic": [topic * near for near in around]})
+        topic = _normalize(score_surroundings(keys, signals.postings, signals.idfs))
+        weight = weights.topic * self.coherence
+        parts = _normalize_together({**parts, "topic": [weight * near for near in topic]})
         if any(self.is_by_named):
-            parts["speaker"] = self._by_named(around)
+            parts["speaker"] = self._by_named(topic)
         if not (weights.meaning * signals.understood_share and signals.similarity):
             return parts
         meaning = self._meaning_scores()
@@ -441,14 +441,14 @@ class _Scorer:
         own = [share * one for share, one in zip(shares, by_meaning["meaning"], strict=True)]
         return {**kept, "neighbours": lent, "meaning": own}
 
-    def _by_named(self, around: Sequence[float]) -> list[float]:
+    def _by_named(self, topic: Sequence[float]) -> list[float]:
         """What the messages of a speaker whom the question names have without any other word of it: the more, the rarer
         theirs are, and the more of the question is talked about around them."""
         many = len(self.messages)
         told = self.weights.speaker * idf(sum(self.is_by_named), many) / idf(1, many)
         return [
             told * (_FAR_SHARE + (1 - _FAR_SHARE) * near) if is_named else 0.0
-            for is_named, near in zip(self.is_by_named, around, strict=True)
+            for is_named, near in zip(self.is_by_named, topic, strict=True)
         ]
 
     def _word_scores(self) -> list[float]:

@@ -39,7 +39,7 @@ from everthread.recall.candidates import (
     substitutes,
     weigh_related,
 )
-from everthread.recall.collecting import MAX_QUOTED, collects, group, shorten
+from everthread.recall.collecting import MAX_QUOTED, asks_for_several, group, shorten
 from everthread.recall.embedding import SemanticIndex, is_behind
 from everthread.recall.links import (
     MAX_LINKED,
@@ -148,7 +148,7 @@ class RecallHits(Sequence[RecallHit]):
     """Whether a word was so common that only the newest messages with it were considered."""
     by_meaning: bool = False
     """Whether meaning was searched too; never without an embedder."""
-    collects: bool = False
+    asks_for_several: bool = False
     """Whether the question asks for many things at once (which, how many, all, in what order): then each hit quotes up
     to four messages, a line for each, in their order."""
 
@@ -205,7 +205,7 @@ class RecallResult:
     """By entry key."""
     similar: _SimilarPassages
     truncated: bool
-    collects: bool = False
+    asks_for_several: bool = False
     """Whether the question asks for many things at once."""
 
     @property
@@ -220,7 +220,7 @@ class RecallResult:
 
     def hits(self, limit: int, max_tokens: int) -> RecallHits:
         """At most so many, that together count to no more; what does not fit is passed over."""
-        if self.collects:
+        if self.asks_for_several:
             return self._collected(limit, max_tokens)
         hits: list[RecallHit] = []
         for ranked in self.ranking:
@@ -236,7 +236,8 @@ class RecallResult:
         return self._as_hits(hits)
 
     def _collected(self, limit: int, max_tokens: int) -> RecallHits:
-        """The same for a question that collects: a short quote of each message, those near each other as one hit."""
+        """The same for a question that asks for several things: a short quote of each message, those near each other as
+        one hit."""
         quoted: dict[str, dict[int, RecallHit]] = {}
         count = 0
         for ranked in self.ranking:
@@ -255,11 +256,11 @@ class RecallResult:
             for seqs in group(list(those), max(1, limit - len(quoted) + 1))
         ]
         hits = sorted(map(_joined, groups), key=lambda hit: -hit.score)
-        return self._as_hits(hits[:limit], collects=True)
+        return self._as_hits(hits[:limit], asks_for_several=True)
 
-    def _as_hits(self, hits: Sequence[RecallHit], *, collects: bool = False) -> RecallHits:
+    def _as_hits(self, hits: Sequence[RecallHit], *, asks_for_several: bool = False) -> RecallHits:
         return RecallHits(
-            tuple(hits), self.is_behind, self.similar.unanswered, self.truncated, self.by_meaning, collects
+            tuple(hits), self.is_behind, self.similar.unanswered, self.truncated, self.by_meaning, asks_for_several
         )
 
 
@@ -342,7 +343,7 @@ async def recall(
             messages=messages,
             similar=similar,
             truncated=in_index.truncated,
-            collects=collects(asked),
+            asks_for_several=asks_for_several(asked),
         )
 
     return await store.run_reads(search)

@@ -2966,7 +2966,7 @@ export interface components {
         };
         RecallHitsOut: {
             items: components["schemas"]["RecallHitOut"][];
-            collects: boolean;
+            asks_for_several: boolean;
             only_weak: boolean;
             by_meaning: boolean;
             is_behind: boolean;

@@ -314,7 +314,7 @@ class RecallHitsOut(BaseModel):
     """What was recalled, best first."""
 
     items: list[RecallHitOut]
-    collects: bool = Field(
+    asks_for_several: bool = Field(
         description="Whether the question asks for many things: then each hit quotes up to four messages, a line each."
     )
     only_weak: bool = Field(description="Whether all are weak matches: it was probably never said.")
@@ -339,7 +339,7 @@ async def recall(
     hits = await conversation.recall(q, limit=limit, max_tokens=max_tokens, scope=scope, asked_at=asked_at)
     found = {
         "items": [asdict(hit) for hit in hits],
-        "collects": hits.collects,
+        "asks_for_several": hits.asks_for_several,
         "only_weak": hits.only_weak,
         "by_meaning": hits.by_meaning,
         "is_behind": hits.is_behind,
