@@ -14,6 +14,10 @@ from everthread.history.titles import MOST_CHARACTERS, title_by_rules
         ("你好，昆明有多高？谢谢", "昆明有多高？"),
         ("Good morning everyone, plan a trip to Dali", "plan a trip to Dali"),
         ("# **Fix** `main.py`\nIt crashes.", "Fix main.py"),
+        ("Why does `Vec<String>` differ from List<int>?", "Why does Vec<String> differ from List<int>?"),
+        ("> ## What is 2 * 3 > 5 in C#?", "What is 2 * 3 > 5 in C#?"),
+        ("What do *args and __init__ do in snake_case_name?", "What do *args and __init__ do in snake_case_name?"),
+        ("Rename **user_id** and\x00why?", "Rename user_id and why?"),
         ("Write it in e.g. Python 3.12", "Write it in e.g"),
         ("", None),
         (" \n ", None),
@@ -31,7 +35,20 @@ def test_a_long_title_ends_with_a_word_and_says_that_it_was_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["Hi!", "hello there", "Thanks!", "test", "你好", "在吗？", "好的，谢谢", "```python\nprint(1)\n```", ""]
+    "said",
+    [
+        "Hi!",
+        "hello there",
+        "Thanks!",
+        "test",
+        "你好",
+        "在吗？",
+        "好的，谢谢",
+        "```python\nprint(1)\n```",
+        "***",
+        "",
+        "> ",
+    ],
 )
 def test_what_has_no_subject_gives_no_title(said: str) -> None:
     assert title_by_rules(said) is None

@@ -32,7 +32,11 @@ _NO_SUBJECT = re.compile(
 )
 _CODE_BLOCK = re.compile(r"(?ms)^[ \t]{0,8}(```+|~~~+).*?(?:^[ \t]{0,8}\1[`~]*[ \t]*$|\Z)")
 _SENTENCE = re.compile(r"(?<=[。！？])|(?<=[.!?])\s|\n")
-_MARKS = re.compile(r"[`*_#>\x00-\x1f\ud800-\udfff]+")
+_QUOTE_OR_HEADING = re.compile(r"^(?:>\s?|#{1,6}\s)+")
+_MARKED = re.compile(r"`([^`]+)`|\*{2,3}(\S(?:[^*]*\S)?)\*{2,3}")
+"""Code and strong words. What may be no mark, as in `Vec<String>`, `2 * 3` or `__init__`, stays as it was said."""
+_NO_WORD = re.compile(r"[`*_#>~\s-]*")
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\ud800-\udfff]+")
 
 
 class Titler(Protocol):
@@ -54,8 +58,8 @@ async def title_by_model(model: Titler, beginning: str, seconds: float) -> str |
 def title_by_rules(question: str) -> str | None:
     """Return a title made by rules; None when the question has no subject: no words, a greeting, nothing but code."""
     sentence = _first_sentence(_CODE_BLOCK.sub("\n", question))[:_MOST_OF_A_SENTENCE]
-    text = " ".join(_MARKS.sub(" ", redact_secrets(sentence)).split())  # first: half a secret is recognised by nobody
-    if _NO_SUBJECT.fullmatch(text):
+    text = _plain(redact_secrets(sentence))  # masked first: half a secret is recognised by nobody
+    if _NO_SUBJECT.fullmatch(text) or _NO_WORD.fullmatch(text):
         return None
     if len(text) > MOST_CHARACTERS:
         cut = text[: MOST_CHARACTERS - 1]
@@ -70,6 +74,12 @@ def may_quote(title: str, text: str, depth: int) -> bool:
     if title == title_by_rules(text):
         return True
     return depth <= FIRST_MESSAGES and not set(terms(title)).isdisjoint(terms(text))
+
+
+def _plain(sentence: str) -> str:
+    """Return a sentence on one line, without the marks of Markdown around its words."""
+    text = _UNPRINTABLE.sub(" ", _QUOTE_OR_HEADING.sub("", sentence))
+    return " ".join(_MARKED.sub(lambda found: next(filter(None, found.groups())), text).split())
 
 
 def _first_sentence(question: str) -> str:
