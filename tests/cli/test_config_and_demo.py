@@ -18,7 +18,9 @@ def test_config_shows_each_setting_and_where_it_came_from(shell: Shell, quick: Q
     assert shown["owner"] == {"value": "ada", "from": str(shell.folder / "everthread.toml")}
     assert shown["log_level"] == {"value": "warning", "from": "default"}
     assert quick("config", "--json").json["settings"]["database"]["from"] == "environment"
+    assert shown["model_vision"] == {"value": None, "from": "default"}
     assert "ada" in quick("config").out
+    assert "None" not in quick("config").out
 
 
 def test_config_shows_the_settings_of_compaction_and_the_file_that_was_named(shell: Shell, quick: Quick) -> None:

@@ -83,6 +83,16 @@ def test_without_a_command_the_help_is_shown(shell: Shell) -> None:
     assert "Traceback" not in ran.err
 
 
+@pytest.mark.parametrize("group", ["memories", "kb", "key", "models", "hold", "erase"])
+def test_a_group_without_its_command_shows_its_help_line_by_line(quick: Quick, group: str) -> None:
+    ran = quick(group)
+    assert (ran.code, ran.out) == (2, "")
+    lines = ran.err.splitlines()
+    assert lines[0].startswith(f"Usage: everthread {group} ")
+    assert "Commands:" in lines
+    assert quick("--json", group).error["code"] == "usage"
+
+
 def test_a_file_that_is_no_database_is_damage(quick: Quick, tmp_path: Path) -> None:
     (tmp_path / "et.db").write_bytes(os.urandom(5000))
     for command in ("ls", "verify", "doctor"):

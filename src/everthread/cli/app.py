@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Concatenate, Final, ParamSpec
 
 import typer
+from typer._click.exceptions import NoArgsIsHelpError
 from typer.core import TyperGroup
 
 from everthread.cli.errors import ExitCode, configure_logging, exit_code, print_error
@@ -248,6 +249,12 @@ def run_command(command: Any, arguments: Sequence[str]) -> int:
     try:
         code = command.main(args=list(arguments), prog_name="everthread", standalone_mode=False)
         sys.stdout.flush()
+    except NoArgsIsHelpError as problem:  # a group without its command: its help, as people read it
+        if "--json" in arguments:
+            print_error("a command is missing (see --help)", code="usage", as_json=True)
+        else:
+            print(problem.ctx.get_help(), file=sys.stderr)
+        return problem.exit_code
     except typer.TyperException as problem:  # the command line itself is wrong
         if message := problem.format_message():  # empty if the help was shown instead
             print_error(f"{message} (see --help)", code="usage", as_json="--json" in arguments)

@@ -18,7 +18,9 @@ def config(cli: Invocation) -> None:
     if cli.out.json:
         cli.out.document(
             {
-                "settings": {name: {"value": value, "from": cli.origins[name]} for name, value in values.items()},
+                "settings": {
+                    name: {"value": value or None, "from": cli.origins[name]} for name, value in values.items()
+                },
                 "files": [{"path": str(file), "exists": file.is_file()} for file in cli.files],
             }
         )
@@ -33,7 +35,7 @@ def _settings_as_text(settings: Settings) -> dict[str, str]:
     from everthread.compaction.policy import policy_as_dict  # noqa: PLC0415 - startup
     from everthread.settings import COMPACTION, masked  # noqa: PLC0415
 
-    values = {name: str(value) for name, value in settings.model_dump(exclude={COMPACTION}).items()}
+    values = {name: _as_text(value) for name, value in settings.model_dump(exclude={COMPACTION}).items()}
     policy = {f"{COMPACTION}.{name}": _as_text(value) for name, value in policy_as_dict(settings.compaction).items()}
     return {**values, **{name: masked(values[name]) for name in ("database", "vectors")}, **policy}
 

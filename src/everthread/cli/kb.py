@@ -148,6 +148,11 @@ async def search_documents(
             where = [] if chosen is None else [chosen]
             cli.out.note("for no collection" if chosen is None else f"for the collection {chosen}")
         hits = await et.knowledge.search(cli.owner, where, asked, limit=limit)
+        searched = [one.name for one in await et.knowledge.collections(cli.owner)] if where is None else where
+    if not searched and not route:
+        cli.out.note("there are no documents; everthread kb add adds some")
+    elif searched and not hits:
+        cli.out.note(f"nothing found in {', '.join(searched)}")
     for hit in hits:
         _print_hit(cli, hit)
 

@@ -78,6 +78,22 @@ async def test_resume_goes_by_number_and_by_id(console: slash.ChatConsole) -> No
         await slash.run(console, "/resume nobody")
 
 
+async def test_resume_takes_the_beginning_of_an_id(console: slash.ChatConsole) -> None:
+    for id, text in (("demo-one", "the first one"), ("demo-two", "the second one")):
+        console.session.conversation = await console.session.et.conversations.create(id=id)
+        await say(console, text)
+    assert "the first one" in await slash.run(console, "/resume demo-o")
+    with pytest.raises(Invalid, match=r"begins 2 ids: demo-(one|two), demo-(one|two)"):
+        await slash.run(console, "/resume demo")
+
+
+async def test_outside_of_the_chat_an_unknown_conversation_is_told_with_a_command_of_the_shell(
+    console: slash.ChatConsole,
+) -> None:
+    with pytest.raises(NotFound, match="`everthread ls` lists them"):
+        await console.session.resume("nobody")
+
+
 async def test_resume_takes_a_number_also_before_anything_was_listed(console: slash.ChatConsole) -> None:
     await say(console, "the only one")
     only = await console.session.ensure_conversation()

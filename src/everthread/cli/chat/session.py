@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import everthread
-from everthread.cli.invocation import Invocation
+from everthread.cli.invocation import Invocation, find_conversation
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.nouns import MAX_PAGE
 from everthread.instance import Everthread
@@ -117,7 +117,7 @@ class ChatSession:
         return self.known
 
     async def resume(self, name: str | None) -> Conversation:
-        """Continue another conversation: by id, by its number in the list, or the most recent one."""
+        """Continue another conversation: by id or its beginning, by its number in the list, or the most recent one."""
         if name is None:
             recent = await self.recent(1)
             if not recent:
@@ -131,13 +131,13 @@ class ChatSession:
         return self.conversation
 
     async def _named(self, name: str) -> Conversation:
-        """By its id; a number that is not an id counts in the present list."""
+        """By its id or the beginning of it; a number that is neither counts in the present list."""
         try:
-            return await self.et.conversations.get(name, self.owner)
-        except NotFound as problem:
+            return await find_conversation(self.et, self.owner, name)
+        except NotFound:
             if name.isdecimal() and not self.known and 1 <= int(name) <= len(await self.recent()):
                 return self.known[int(name) - 1]
-            raise NotFound(f"no conversation {name!r}; /resume lists them") from problem
+            raise
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ from everthread.compaction.policy import window_bounds
 from everthread.context import read_view
 from everthread.context.budget import Budget
 from everthread.context.message_format import calls_of
-from everthread.core.errors import EverthreadError, Invalid
+from everthread.core.errors import EverthreadError, Invalid, NotFound
 from everthread.core.nouns import Message, Ref
 from everthread.history import export as exporting
 
@@ -110,7 +110,10 @@ async def resume(console: ChatConsole, name: str) -> str:
             for at, one in enumerate(await session.recent(), start=1)
         ]
         return "\n".join([*lines, "/resume NUMBER continues one."]) if lines else "No conversations yet."
-    return await recap(await session.resume(name))
+    try:
+        return await recap(await session.resume(name))
+    except NotFound as problem:
+        raise NotFound(f"no conversation {name!r}; /resume lists them") from problem
 
 
 async def recap(conversation: Conversation) -> str:
@@ -240,7 +243,7 @@ COMMANDS: Final[dict[str, tuple[Command, str]]] = {
     "/context": (context, "what a model would see now, and how full it is"),
     "/compact": (compact, "summarise old messages in the model's view"),
     "/search": (search, "WORDS: find messages in all conversations"),
-    "/resume": (resume, "[NUMBER or ID]: continue another conversation"),
+    "/resume": (resume, "[NUMBER or beginning of an ID]: continue another conversation"),
     "/fork": (fork, "[SEQ]: continue from an earlier message"),
     "/model": (model, "[NAME]: show or choose the model, such as openai:gpt-5-mini"),
     "/skills": (skills, "[NAME]: list skills; activate one (none: deactivate)"),
