@@ -201,9 +201,7 @@ class TermCounter:
         if self._has_forms and len(counts) > 1:
             counts = add_counts(counts)
         # What lacks the pieces of a number lacks the number: that costs a fiftieth of looking for it.
-        if numbers := [
-            (at, found) for at, pieces, found in self._numbers if any(map(distinct.issuperset, pieces))
-        ]:
+        if numbers := [(at, found) for at, pieces, found in self._numbers if any(map(distinct.issuperset, pieces))]:
             as_folded = fold(text)
             counts += [(at, times) for at, found in numbers if (times := len(found.findall(as_folded)))]
         having: list[str] = []

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 
 from everthread import Everthread, Invalid
@@ -166,11 +167,14 @@ async def test_a_server_that_does_not_start_is_told_and_the_others_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHOP_KEY", "k")
-    silent = {"command": sys.executable, "args": ["-c", "import time; time.sleep(60)"]}
+    pid = tmp_path / "pid"
+    program = f"import os, pathlib, time; pathlib.Path({str(pid)!r}).write_text(str(os.getpid())); time.sleep(60)"
+    silent = {"command": sys.executable, "args": ["-c", program]}
     absent = {"command": "no-such-program-anywhere"}
     file = written(tmp_path, shop=SHOP, absent=absent, silent=silent)
     async with McpServers(load_servers(file), start_seconds=15) as servers:
         names = {tool.name for tool in await servers.tools()}
+    assert not psutil.pid_exists(int(pid.read_text()))
     assert "shop_add" in names
     assert set(servers.problems) == {"absent", "silent"}
     assert "did not answer" in servers.problems["silent"]

@@ -107,6 +107,7 @@ class McpServers:
         self._servers = servers
         self._start_seconds = start_seconds
         self._running: dict[str, _Server] = {}
+        self._ending: set[asyncio.Task[None]] = set()
         self._lock = asyncio.Lock()
         self.problems: dict[str, str] = {}
         """Why a server gives no tools, by its name."""
@@ -126,8 +127,8 @@ class McpServers:
         for running in self._running.values():
             running.stop.set()
         keepers = [running.keeper for running in self._running.values() if running.keeper is not None]
-        if keepers:
-            _, late = await asyncio.wait(keepers, timeout=self._start_seconds)
+        if keepers or self._ending:
+            _, late = await asyncio.wait([*keepers, *self._ending], timeout=self._start_seconds)
             for keeper in late:
                 keeper.cancel()
         self._running.clear()
@@ -155,7 +156,13 @@ class McpServers:
         else:
             self._running.pop(name, None)
             self.problems[name] = _describe_failure(keeper, self._start_seconds)
-            keeper.cancel()
+            self._end(keeper)
+
+    def _end(self, keeper: asyncio.Task[None]) -> None:
+        """Its process is asked to end, then ended, which takes a moment: `close` waits for that."""
+        keeper.cancel()
+        self._ending.add(keeper)
+        keeper.add_done_callback(self._ending.discard)
 
     async def _hold_session(self, name: str, running: _Server) -> None:
         """One task opens the session and closes it: the library underneath demands it."""
