@@ -16,6 +16,7 @@ from everthread.text import secrets
 from everthread.text.secrets import MAX_FLAGS, SecretFlag, find_secrets, redact_secrets
 
 ALPHANUMERIC = string.ascii_letters + string.digits
+MIXED = "a1B2c3D4e5F6"
 
 
 def some(length: int, alphabet: str = ALPHANUMERIC) -> str:
@@ -53,6 +54,9 @@ SECRETS = {
     "square": "sq0" + "csp-" + some(43),
     "stripe": "sk_" + "live_" + some(24),
     "telegram": some(9, "123456789") + ":A" + "A" + some(33),
+    "api-key": "MY_API" + "_KEY='" + some(32, "0123456789abcdef") + "'",
+    "sk-key": "sk" + "-" + some(32, "0123456789abcdef"),
+    "xai": "x" + "ai-" + some(80),
     "twilio": "A" + "C" + some(32, string.digits + "abcdef"),
 }
 
@@ -71,6 +75,41 @@ def test_a_secret_is_found_inside_json_and_between_chinese(kind: str) -> None:
     in_json = json.dumps({"role": "user", "content": SECRETS[kind]})
     assert kind in {flag.kind for flag in find_secrets(in_json)}
     assert kind in {flag.kind for flag in find_secrets(f"我的密钥是{SECRETS[kind]}。谢谢")}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sk" + "-" + some(48, MIXED),
+        "OPENAI_API" + "_KEY=sk" + "-proj-" + some(46, MIXED),
+        json.dumps({"api" + "Key": some(39, MIXED)}),
+        json.dumps(json.dumps({"api" + "Key": some(39, MIXED)})),
+        "client_" + "secret: GOC" + "SPX-" + some(28, MIXED),
+        "client_" + "secret=" + some(40, MIXED),
+        "the GOC" + "SPX-" + some(28, MIXED),
+    ],
+)
+def test_keys_are_known_by_their_names_and_by_how_they_begin(text: str) -> None:
+    redacted = redact_secrets(text)
+    assert "[redacted: " in redacted
+    assert some(20, MIXED) not in redacted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "task-" + some(32, "0123456789abcdef"),
+        "sk-learn-extra-1-pipeline-with-a-long-name-and-a-2",
+        "api_key=os.environ['OPENAI_API_KEY2']",
+        "api_key = settings.openai_api_key_v2_default_of_all",
+        "API_KEY=YOUR_API_KEY_HERE_PLEASE_123",
+        'apiKey="${SECRET_TOKEN_Abc12345678901234}"',
+        "apiKey: getApiKeyFromVault2ForUser(7)",
+        "client_secret_key_from_environment_v2: str",
+    ],
+)
+def test_names_of_keys_in_code_are_not_flagged(text: str) -> None:
+    assert find_secrets(text) == ()
 
 
 WORD = "pass" + "word"

@@ -5,7 +5,7 @@ key by its looks, and a few for newer forms it does not have yet. Left out are t
 text and code: entropy and keywords, public IP addresses, and the passwords of IBM, Cloudant, SoftLayer and
 Artifactory that are known only by the name of their variable or by two letters. A password is known by a rule of our
 own: what stands after the word and a mark, if it looks like one (letters with a digit or a sign) and not like prose
-or code. No rule is ever verified online.
+or code; a key after `api_key` and the like in the same way. No rule is ever verified online.
 
 This runs for every message on its way in, so a text is read once: each rule has literals, one of which is in every
 secret of its kind, and one pattern finds them all by their rarest characters. A rule's own pattern is tried only where
@@ -71,6 +71,23 @@ _PASSWORD = (
     rf"(?P<secret>(?!{_IS_CODE}){_LOOKS_STRONG}{_IN_PASSWORD}{{6,128}}+)(?![(\[$])"
 )
 
+# After its name a key is known by its looks: hexadecimal digits, or small and capital letters with two digits. What
+# has one case is the name of another variable.
+_API_KEY = (
+    r"(?i:api[_-]?key|client[_-]?secret|secret[_-]?key)[\"'`\\]{0,3}\s{0,3}(?:=(?!=)|:=?|：|是|为)\s{0,3}[\"'`\\]{0,3}"
+    r"(?P<secret>(?:[0-9a-f]{24,200}|[0-9A-F]{24,200}|(?=(?:[\w-]{0,40}?[0-9]){2})(?=[\w-]{0,40}?[a-z])(?=[\w-]{0,40}?[A-Z])"
+    r"[A-Za-z0-9_-]{20,200})(?![\w(\[$-]))"
+)
+_API_KEY_WORDS = (
+    *("api_key", "API_KEY", "apiKey", "ApiKey", "APIKEY", "apikey", "api-key", "API-KEY", "Api-Key"),
+    *("client_secret", "CLIENT_SECRET", "clientSecret", "client-secret", "secret_key", "SECRET_KEY", "secretKey"),
+)
+# Of OpenAI and those who took over its form. Before it stands no letter: `task-` and `disk-` have other endings.
+_SK_KEY = (
+    r"(?<![A-Za-z0-9])sk-(?![\w-]{0,100}T3BlbkFJ)(?:(?:proj|svcacct|admin|None)-[\w-]{40,200}"
+    r"|(?=[A-Za-z0-9]{0,40}?[0-9])[A-Za-z0-9]{32,100})(?![\w-])"
+)
+
 _RULES = (
     _Rule(
         kind="aws",
@@ -131,6 +148,10 @@ _RULES = (
         literals=("Bearer", "bearer", "BEARER"),
     ),
     _Rule(kind="password", detector=_PASSWORD, literals=_PASSWORD_WORDS),
+    _Rule(kind="xai", detector=r"xai-[A-Za-z0-9]{40,}(?![\w-])", literals=("xai-",)),
+    _Rule(kind="google", detector=r"GOCSPX-[A-Za-z0-9_-]{20,}", literals=("GOCSPX-",)),
+    _Rule(kind="sk-key", detector=_SK_KEY, literals=("sk-",)),
+    _Rule(kind="api-key", detector=_API_KEY, literals=_API_KEY_WORDS),
     _Rule(kind="npm", detector=r"npm_[A-Za-z0-9]{36}(?!\w)", literals=("npm_",)),
 )
 
