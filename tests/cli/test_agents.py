@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shlex
 import socket
 import sqlite3
 import time
+import zipfile
 from contextlib import closing
 from pathlib import Path
 
@@ -274,6 +276,63 @@ def test_the_service_answers_mcp_clients_for_the_owner_of_the_key(shell: Shell, 
         finally:
             server.terminate()
             server.wait(PATIENCE_SECONDS)
+
+
+def test_every_line_of_a_watch_for_programs_is_json(shell: Shell, home: Path) -> None:
+    with shell.start("watch", "--port", "0", "--json") as watching:
+        assert watching.stdout is not None
+        try:
+            first, second = (json.loads(watching.stdout.readline()) for _ in range(2))
+            assert first["page"].startswith("http://127.0.0.1:")
+            assert second["messages"] > 0
+        finally:
+            watching.terminate()
+            watching.wait(PATIENCE_SECONDS)
+
+
+def test_what_cannot_be_imported_is_said_so_and_not_waited_for(shell: Shell, home: Path) -> None:
+    pipe = home / "pipe.jsonl"
+    os.mkfifo(pipe)
+    ran = shell("import", str(pipe))
+    assert ran.code == ExitCode.USAGE
+    assert "is a pipe or a device" in ran.err
+    (home / "notes.txt").write_text("Nothing of interest.")
+    ran = shell("import", str(home / "notes.txt"))
+    assert ran.code == ExitCode.USAGE
+    assert "no importable file found in" in ran.err
+
+
+def test_the_damage_of_one_file_hides_no_other(quick: Quick, home: Path) -> None:
+    folder = home / "files"
+    folder.mkdir()
+    good = json.dumps({"messages": [{"role": "user", "content": "Hi"}]}) + "\n"
+    (folder / "a.jsonl").write_text(good + "{broken\n" * 40)
+    (folder / "b.jsonl").write_text(good.replace("Hi", "Ho") + "{broken\n")
+    ran = quick("import", str(folder))
+    assert "b.jsonl: entry 2" in ran.err
+    assert "… and 35 more" in ran.err
+
+
+def test_what_was_unpacked_is_named_by_its_place_in_the_zip(quick: Quick, home: Path) -> None:
+    inner = home / "inner.zip"
+    with zipfile.ZipFile(inner, "w") as packed:
+        packed.writestr("x.jsonl", "{}")
+    with zipfile.ZipFile(home / "outer.zip", "w") as packed:
+        packed.write(inner, "deep/inner.zip")
+        packed.writestr("folder/torn.json", '[{"messages": [')
+    ran = quick("import", str(home / "outer.zip"))
+    assert "outer.zip: folder/torn.json" in ran.err
+    assert "outer.zip: deep/inner.zip: is a zip in a zip" in ran.err
+    assert "everthread-import-" not in ran.err
+
+
+def test_one_thing_is_not_counted_in_the_plural(quick: Quick, home: Path) -> None:
+    path = home / "one.json"
+    path.write_text(json.dumps({"messages": [{"role": "user", "content": "Hi"}]}))
+    assert (
+        "1 new message in 1 new conversation; 0 messages were here already (1 file read)"
+        in quick("import", str(path)).out
+    )
 
 
 def test_the_page_is_served_while_it_watches(shell: Shell, home: Path) -> None:

@@ -383,3 +383,11 @@ async def test_a_first_line_longer_than_what_is_looked_at_is_read(et: Everthread
     path.write_text(f"{json.dumps(long)}\n{json.dumps(OPENAI)}\n")
     counts = await imported(et, path)
     assert (counts.messages, counts.problems) == (4, [])
+
+
+async def test_a_conversation_of_which_no_message_can_be_stored_is_not_made(et: Everthread, tmp_path: Path) -> None:
+    path = tmp_path / "list.jsonl"
+    path.write_text('{"messages": [{"role": "user", "content": "Hi", "x": NaN}]}\n')
+    counts = await imported(et, path)
+    assert (counts.imported, counts.problem_count) == ([], 1)
+    assert len(await et.conversations.list()) == 0

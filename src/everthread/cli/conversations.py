@@ -207,7 +207,7 @@ def _flags(message: Message) -> Iterator[str]:
     if message.is_quarantined:
         yield "quarantined"
     if message.is_removed:
-        yield "removed by its framework"
+        yield "removed from its file" if message.origin == "import" else "removed by its framework"
     if message.has_secret:
         yield "holds a secret"
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 _PIECE_BYTES = 1024 * 1024
 _SHOWN_PROBLEMS = 20
+_SHOWN_OF_ONE_FILE = 5
+_FILE_OF_PROBLEM = re.compile(r"(?::\d+)?: ")
 
 
 @command(app, "import")
@@ -33,6 +37,8 @@ async def import_history(
 
     if not path.exists():
         raise Invalid(f"there is no {path}", field="path")
+    if not path.is_file() and not path.is_dir():
+        raise Invalid(f"{path} is a pipe or a device; only files and folders can be imported", field="path")
     detected = detect(path) if path.is_file() else None
     async with cli.open(create=True) as et:
         if detected is not None and detected.shape is Shape.ARCHIVE:
@@ -53,13 +59,31 @@ def print_counts(cli: Invocation, counts: ImportCounts) -> None:
     changed = [(counts.revised, "revised"), (counts.removed, "removed by their agent and kept")]
     more = "".join(f", {count:,} {what}" for count, what in changed if count)
     cli.out.text(
-        f"{counts.messages:,} new messages in {len(counts.imported):,} new conversations{more}; "
-        f"{counts.known:,} messages were here already ({counts.files:,} files read)"
+        f"{_counted(counts.messages, 'new message')} in {_counted(len(counts.imported), 'new conversation')}{more}; "
+        f"{_counted(counts.known, 'message')} {'was' if counts.known == 1 else 'were'} here already "
+        f"({_counted(counts.files, 'file')} read)"
     )
-    for problem in counts.problems[:_SHOWN_PROBLEMS]:
+    shown = _some_of_each_file(counts.problems)[:_SHOWN_PROBLEMS]
+    for problem in shown:
         cli.out.note(f"not read: {problem}")
-    if counts.problem_count > _SHOWN_PROBLEMS:
-        cli.out.note(f"… and {counts.problem_count - _SHOWN_PROBLEMS:,} more (--json lists them)")
+    if counts.problem_count > len(shown):
+        cli.out.note(f"… and {counts.problem_count - len(shown):,} more (--json lists them)")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _some_of_each_file(problems: Sequence[str]) -> list[str]:
+    """No more than a few of one file, so that those of another are seen."""
+    seen: Counter[str] = Counter()
+    some = []
+    for problem in problems:
+        file = _FILE_OF_PROBLEM.split(problem, maxsplit=1)[0]
+        seen[file] += 1
+        if seen[file] <= _SHOWN_OF_ONE_FILE:
+            some.append(problem)
+    return some
 
 
 def _print_archive(cli: Invocation, report: ImportReport) -> None:

@@ -123,7 +123,10 @@ async def _page(cli: Invocation, et: Everthread, *, wanted: bool) -> AsyncIterat
         return
     server = listening.result()
     serving.add_done_callback(lambda _: stopped.set())  # the server hears Ctrl-C, and this from it
-    cli.out.text(f"the page: {server.address}")
+    if cli.out.json:
+        cli.out.document({"page": server.address})
+    else:
+        cli.out.text(f"the page: {server.address}")
     cli.out.flush()
     if sys.stdout.isatty():
         with suppress(webbrowser.Error):
@@ -146,7 +149,7 @@ def _print_found(cli: Invocation, watcher: Watcher, folders: list[tuple[str, Pat
     counted = Counter(folder.path for folder in watcher.files().values())
     rows = [(agent, counted[path], str(path)) for agent, path in folders if counted[path]]
     if rows:
-        cli.out.table(("agent", ">sessions", "where"), rows)
+        cli.out.table(("agent", ">files", "where"), rows)
     else:
         cli.out.text(
             "no sessions of a known agent yet; looked for " + ", ".join(dict.fromkeys(agent for agent, _ in folders))
@@ -159,7 +162,9 @@ def _print_change(cli: Invocation, change: FileChange) -> None:
     elif change.is_gone:
         cli.out.text(f"{change.agent}: {change.path.name} was deleted; its messages are kept")
     else:
-        said = [f"{change.messages:,} new messages"] if change.messages else []
+        said = (
+            [f"{change.messages:,} new {'message' if change.messages == 1 else 'messages'}"] if change.messages else []
+        )
         said += [f"{change.revised:,} revised"] if change.revised else []
         said += [f"{change.removed:,} removed there and kept here"] if change.removed else []
         cli.out.text(f"{change.agent}: {change.path.name}: {', '.join(said)}")

@@ -246,7 +246,7 @@ def _chained(session: Session, messages: Iterable[Iterator[dict[str, Any]]]) -> 
             yield problem
             continue
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
-            yield BrokenEntry(f"a message of {session.id} is not as {session.agent} writes it ({problem!r})")
+            yield BrokenEntry(f"a message of {session.id} is not a valid message of {session.agent} ({problem!r})")
             continue
         for payload in said:
             is_summary = "additional_kwargs" in payload

@@ -15,6 +15,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
@@ -80,9 +81,7 @@ class Importer:
         for file in await asyncio.to_thread(self._files_in, path):
             found = await self.import_file(file) or found
         if not found and self.counts.files == before and not self.counts.problem_count:
-            raise Invalid(
-                f"{path} has nothing of a known format ({', '.join(FORMATS)}); nothing was written", field="path"
-            )
+            raise Invalid(f"no importable file found in {path}; supported formats: {', '.join(FORMATS)}", field="path")
         return self.counts
 
     async def import_stream(self, pieces: AsyncIterator[bytes]) -> ImportCounts:
@@ -93,16 +92,29 @@ class Importer:
                 async for piece in pieces:
                     digest.update(piece)
                     await asyncio.to_thread(file.write, piece)
-            if not await self._import_file(path, f"upload:{digest.hexdigest()}"):
+            with self._problems_under(path, "the upload"):
+                is_known = await self._import_file(path, f"upload:{digest.hexdigest()}")
+            if not is_known:
                 known = ", ".join(FORMATS)
-                raise Invalid(f"is of no known format ({known}); nothing was written", field="body")
+                raise Invalid(f"unrecognised format; supported: {known}. Nothing was written", field="body")
         return self.counts
+
+    @contextmanager
+    def _problems_under(self, temporary: Path, name: str) -> Iterator[None]:
+        """Name what was unpacked to a temporary file by what it is to the user."""
+        before = len(self.counts.problems)
+        yield
+        self.counts.problems[before:] = [
+            problem.replace(str(temporary), name) for problem in self.counts.problems[before:]
+        ]
 
     def _files_in(self, folder: Path) -> list[Path]:
         if not folder.exists():
             raise Invalid(f"there is no {folder}", field="path")
-        if not folder.is_dir():
+        if folder.is_file():
             return [folder]
+        if not folder.is_dir():
+            raise Invalid(f"{folder} is a pipe or a device; only files and folders can be imported", field="path")
 
         def name(problem: OSError) -> None:
             self.counts.add_problem(f"{problem.filename}: {problem.strerror}")
@@ -193,7 +205,9 @@ class Importer:
                 unpacked = Path(folder) / PurePosixPath(entry.filename.replace("\\", "/")).name
                 try:
                     await asyncio.to_thread(_unpack, packed, entry, unpacked)
-                    if not zipfile.is_zipfile(unpacked):  # a zip in a zip is how bombs are nested
+                    if zipfile.is_zipfile(unpacked):  # how bombs are nested
+                        raise zipfile.BadZipFile("is a zip in a zip, which is not read; unpack it first")
+                    with self._problems_under(unpacked, f"{path}: {entry.filename}"):
                         await self._import_file(unpacked, f"{stored_path(path)}!{stored_path(Path(entry.filename))}")
                 except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error) as problem:
                     self.counts.add_problem(f"{path}: {entry.filename}: {problem}")
@@ -272,7 +286,7 @@ class Importer:
         except BrokenEntry as problem:
             self.counts.add_problem(f"{path}: entry {number} {problem}")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
-            self.counts.add_problem(f"{path}: entry {number} is not as {format} writes it ({problem!r})")
+            self.counts.add_problem(f"{path}: entry {number} is not a valid {format} conversation ({problem!r})")
 
 
 _END = object()
@@ -286,7 +300,7 @@ def database_changed_at(path: Path) -> int:
 
 def _drafts(value: object, format: str | None, path: Path) -> Iterator[tuple[Session, Iterable[NativeMessage]]]:
     if not isinstance(value, dict) or format is None:
-        raise BrokenEntry("is no conversation of a known format")
+        raise BrokenEntry("is not a conversation in any known format")
     if format in ("task", "cline"):
         yield read_task(value, path)
     elif format == "letta":

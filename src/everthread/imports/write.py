@@ -80,9 +80,11 @@ class SessionWriter:
         themselves."""
         if session.id in self._erased or not messages:
             return
+        incoming = await asyncio.to_thread(self._prepare, messages, place, is_newest)
+        if not incoming:
+            return
         try:
             await self._ensure(session)
-            incoming = await asyncio.to_thread(self._prepare, messages, place, is_newest)
             intent = PlaceMessages(messages=incoming, source=source, jobs=self._jobs)
             outcome = await self._store.log.write(self.ref(session.id), intent)
         except Erased:
