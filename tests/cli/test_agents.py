@@ -37,6 +37,7 @@ from tests.imports.agent_files import (
     codex_file,
     codex_item,
     named,
+    tool_use,
 )
 
 ID = f"claude-code:{SESSION}"
@@ -175,6 +176,27 @@ def test_blame_tells_which_sessions_touched_a_file_newest_first(quick: Quick, ho
     assert [(one["tool"], one["seq"]) for one in found] == [("Edit", 9), ("Read", 3)]
     assert found[0]["argument"] == f"{CWD}/login.py"
     assert quick("blame", "nothing.py", "--json").lines == []
+
+
+def test_blame_finds_a_path_however_it_is_given_and_no_other_file(quick: Quick, home: Path) -> None:
+    uses = [
+        tool_use("t1", "Read", file_path=f"{CWD}/src/cart.py"),
+        tool_use("t2", "Read", file_path=f"{CWD}/src/t.py"),
+        tool_use("t3", "Bash", command="pytest src/t.py::test_one && wc t.py.orig x-t.py"),
+    ]
+    claude_file(home, [
+        claude_line("u1", None, "user", "Read them.", 1),
+        *(claude_line(f"a{number}", "u1", "assistant", [use], number) for number, use in enumerate(uses, start=2)),
+    ])  # fmt: skip
+    quick("watch", "--once")
+    for name in ("t.py", "./src/t.py", "src/../src/t.py", f"{CWD}/src/t.py"):
+        found = [one["argument"] for one in quick("blame", name, "--json").lines]
+        assert f"{CWD}/src/t.py" in found, name
+        assert f"{CWD}/src/cart.py" not in found, name
+    assert [one["tool"] for one in quick("blame", "t.py", "--json").lines] == ["Bash", "Read"]
+    assert [one["tool"] for one in quick("blame", "test_one", "--json").lines] == ["Bash"]
+    assert [one["argument"] for one in quick("blame", "cart", "--json").lines] == [f"{CWD}/src/cart.py"]
+    assert quick("blame", "car", "--json").lines == []
 
 
 def test_secrets_are_masked_in_what_is_found_unless_asked(quick: Quick, home: Path) -> None:

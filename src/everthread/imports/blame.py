@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,6 +31,7 @@ class FileTouch:
 async def blame(et: Everthread, owner: str, name: str, *, limit: int) -> tuple[list[FileTouch], bool]:
     """The tool calls that named a file (by its path, or the end of one) or a symbol, newest first; and whether there
     may be more than were looked at."""
+    name = _as_named(name)
     hits = await et.search(PurePath(name).name or name, owner=owner, limit=MAX_PAGE)
     found: list[FileTouch] = []
     for id in dict.fromkeys(hit.conversation_id for hit in hits):
@@ -65,9 +68,18 @@ def _named_in(message: Message, name: str) -> Iterator[tuple[str, str]]:
             yield str(tool), matching[0]
 
 
+def _as_named(name: str) -> str:
+    """A path as an agent would write it: without `./`, and nothing that another folder would have."""
+    return name if "/" not in name or "://" in name else posixpath.normpath(name)
+
+
 def _names(text: str, name: str) -> bool:
-    is_path = text == name or text.endswith(f"/{name}") or name.endswith(f"/{text}")
-    return is_path or name in text
+    """Whether a text is this path or the end of it, or has the name in it as a whole: `t.py` is not in `cart.py`."""
+    if name.endswith(f"/{text}"):
+        return True
+    is_file = "." in name or "/" in name
+    before, after = (r"(?<![\w.-])", r"(?![\w-]|\.\w)") if is_file else (r"(?<!\w)", r"(?!\w)")  # `self.login.x`
+    return re.search(f"{before}{re.escape(name)}{after}", text) is not None
 
 
 def _strings(value: object) -> Iterator[str]:
