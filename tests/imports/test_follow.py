@@ -404,3 +404,11 @@ def test_everything_that_was_ever_whole_on_disk_is_in_the_log(
             yield entry
 
     asyncio.run(play())
+
+
+async def test_a_summary_of_an_agent_is_listed_with_its_agent_and_what_it_covers(
+    et: Everthread, tmp_path: Path
+) -> None:
+    await follower(et).catch_up(claude_file(tmp_path, claude_compacted()), "claude-code")
+    (one,) = [one async for one in (await et.conversations.get(ID)).compactions()]
+    assert (one.strategy, one.first_seq, one.last_seq, one.original_count) == ("claude-code", 1, 11, 11)

@@ -31,7 +31,7 @@ def chatgpt_message(role: str, text: str, second: int, **more: Any) -> dict[str,
     }  # fmt: skip
 
 
-CHATGPT = {
+CHATGPT: dict[str, Any] = {
     "title": "Trip to Kunming", "create_time": 1772359200.5, "conversation_id": "gpt-1", "current_node": "a2",
     "mapping": {
         "root": chatgpt_node("root", None, ["hidden"], None),
@@ -43,7 +43,7 @@ CHATGPT = {
             "assistant", "去昆明。", 3, metadata={"model_slug": "gpt-test", "attachments": [{"name": "map.png"}]})),
     },
 }  # fmt: skip
-CLAUDE_AI = {
+CLAUDE_AI: dict[str, Any] = {
     "uuid": "cl-1", "name": "Allergies", "created_at": "2026-03-01T10:00:00Z", "chat_messages": [
         {"uuid": "h", "sender": "human", "text": "Peanuts?", "created_at": "2026-03-01T10:00:01Z", "content": [],
          "attachments": [{"file_name": "list.txt", "extracted_content": "nuts"}]},
@@ -391,3 +391,35 @@ async def test_a_conversation_of_which_no_message_can_be_stored_is_not_made(et: 
     counts = await imported(et, path)
     assert (counts.imported, counts.problem_count) == ([], 1)
     assert len(await et.conversations.list()) == 0
+
+
+async def test_the_text_of_an_attached_file_is_found(et: Everthread, tmp_path: Path) -> None:
+    attached = {"file_name": "list.txt", "extracted_content": "almonds and hazelnuts"}
+    message = {**CLAUDE_AI["chat_messages"][0], "attachments": [attached]}
+    await imported(et, written(tmp_path / "conversations.json", [{**CLAUDE_AI, "chat_messages": [message]}]))
+    (hit,) = await et.search("hazelnuts")
+    assert "list.txt" in hit.snippet
+    (shown,) = await messages(et, "claude-ai:cl-1")
+    assert shown.text == "Peanuts?"
+
+
+async def test_hidden_context_of_chatgpt_is_not_said_by_the_user(et: Everthread, tmp_path: Path) -> None:
+    hidden = chatgpt_message("user", "About the user: …", 0, metadata={"is_visually_hidden_from_conversation": True})
+    mapping = {**CHATGPT["mapping"], "hidden": chatgpt_node("hidden", "root", ["u1"], hidden)}
+    await imported(et, written(tmp_path / "conversations.json", [{**CHATGPT, "mapping": mapping}]))
+    assert [one.role for one in await messages(et, "chatgpt:gpt-1")] == ["system", "user", "assistant"]
+
+
+async def test_a_message_without_a_time_has_that_of_the_one_before_it(et: Everthread, tmp_path: Path) -> None:
+    timeless = chatgpt_message("assistant", "To Dali.", 2)
+    del timeless["create_time"]
+    mapping = {**CHATGPT["mapping"], "a1": chatgpt_node("a1", "u1", [], timeless)}
+    path = written(tmp_path / "conversations.json", [{**CHATGPT, "mapping": mapping, "current_node": "a1"}])
+    await imported(et, path)
+    asked, answered = await messages(et, "chatgpt:gpt-1")
+    assert answered.said_at == asked.said_at
+
+
+async def test_who_asks_in_open_webui_is_no_model(et: Everthread, tmp_path: Path) -> None:
+    await imported(et, written(tmp_path / "chats.json", [OPEN_WEBUI]))
+    assert [one.payload.get("model") for one in await messages(et, "open-webui:ow-1")] == [None, "m"]

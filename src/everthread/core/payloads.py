@@ -125,14 +125,22 @@ def _texts(blocks: list[Any]) -> Iterator[str]:
 
 
 def searchable(payload: Payload) -> str:
-    """The text and, so that tool calls are found too, the names and arguments of the calls made."""
+    """The text and, so that these are found too, the names and arguments of tool calls made and the texts of files that
+    came with the message."""
     inner = fields(payload)
-    content = inner.get("content")
-    if isinstance(content, str) and not inner.get("tool_calls"):  # by far the most
+    content, attached = inner.get("content"), inner.get("attachments")
+    if isinstance(content, str) and not attached and not inner.get("tool_calls"):  # by far the most
         return content
     said = text(payload)
-    calls = [*_calls(inner)]
-    return "\n".join([said, *calls]) if calls else said
+    more = [*_calls(inner), *_attached(attached)]
+    return "\n".join([said, *more]) if more else said
+
+
+def _attached(attached: object) -> Iterator[str]:
+    """What an export has of the files themselves, as that of Claude.ai does."""
+    for file in attached if isinstance(attached, list) else ():
+        if is_mapping(file) and isinstance(extracted := file.get("extracted_content"), str) and extracted:
+            yield f"{file.get('file_name') or 'file'}:\n{extracted}"
 
 
 def _calls(inner: Payload) -> Iterator[str]:

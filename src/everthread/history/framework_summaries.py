@@ -1,4 +1,5 @@
-"""Summaries that frameworks wrote into their own state, listed as compactions: which framework, and what they cover.
+"""Summaries that frameworks and imported agents wrote into their own state, listed as compactions: whose they are, and
+what they cover.
 
 The log stores such a summary as an entry of its own kind, and marks the messages that the framework removed for it in
 the same transaction. The compactions are computed from these entries and stored nowhere else, so erasing the entry
@@ -13,7 +14,7 @@ from typing import Any, Final
 from everthread.core import payloads
 from everthread.core.clock import from_micros
 from everthread.core.compactions import Compaction
-from everthread.core.entries import Entry, Kind
+from everthread.core.entries import Entry, EntryOrigin, Kind
 from everthread.core.nouns import Message, Ref
 from everthread.core.ports import Log, PathQuery
 
@@ -27,7 +28,21 @@ async def of_frameworks(log: Log, ref: Ref) -> list[Compaction]:
     """Return the compactions that frameworks made in this conversation, oldest first."""
     told = await log.framework_entries(ref)
     newest = {entry.id: entry for entry in told if entry.kind == Kind.SUMMARY and not entry.is_erased}
-    return [await _compaction(log, ref, entry, _removed_with(entry, told)) for entry in newest.values()]
+    made, before = [], 0
+    for entry in newest.values():
+        if entry.origin == EntryOrigin.IMPORT:
+            said = await _said_between(log, ref, before, entry.seq)
+            made.append(_compaction(entry, said, strategy=ref.id.partition(":")[0]))
+            before = entry.seq
+        else:
+            extra = _extra(entry)
+            removed = _removed_with(entry, told)
+            covered = (
+                await log.find(ref, seqs=removed) if removed else await _listed_before(log, ref, extra.get(_CUTOFF))
+            )
+            strategy = "deepagents" if _OF_DEEPAGENTS & extra.keys() else "langchain"
+            made.append(_compaction(entry, covered, strategy=strategy))
+    return made
 
 
 def _removed_with(summary: Entry, told: Sequence[Entry]) -> list[int]:
@@ -36,11 +51,21 @@ def _removed_with(summary: Entry, told: Sequence[Entry]) -> list[int]:
     return sorted(mark.revises for mark in marks if mark.revises is not None)
 
 
-async def _compaction(log: Log, ref: Ref, entry: Entry, removed: Sequence[int]) -> Compaction:
-    message = Message(entry)
-    extra = payloads.fields(message.payload).get("additional_kwargs")
-    extra = extra if isinstance(extra, Mapping) else {}
-    covered = await log.find(ref, seqs=removed) if removed else await _listed_before(log, ref, extra.get(_CUTOFF))
+async def _said_between(log: Log, ref: Ref, after: int, before: int) -> list[Entry]:
+    """What an agent's summary covers: all that was said since the one before it. The agent does not say so itself."""
+    said: list[Entry] = []
+    while page := await log.path(ref, PathQuery(after=after, before=before)):
+        said += [place for place, _ in page]
+        after = said[-1].seq
+    return said
+
+
+def _extra(entry: Entry) -> Mapping[str, Any]:
+    extra = payloads.fields(Message(entry).payload).get("additional_kwargs")
+    return extra if isinstance(extra, Mapping) else {}
+
+
+def _compaction(entry: Entry, covered: Sequence[Entry], *, strategy: str) -> Compaction:
     first, last = (covered[0].seq, covered[-1].seq) if covered else (0, 0)
     made_at = from_micros(entry.created_at)
     return Compaction(
@@ -52,8 +77,8 @@ async def _compaction(log: Log, ref: Ref, entry: Entry, removed: Sequence[int]) 
         branch=entry.branch,
         span_hash="",
         children=(),
-        summary=message.text,
-        strategy="deepagents" if _OF_DEEPAGENTS & extra.keys() else "langchain",
+        summary=Message(entry).text,
+        strategy=strategy,
         model=None,
         trigger=FRAMEWORK,
         original_count=len(covered),

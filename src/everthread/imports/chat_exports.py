@@ -53,8 +53,9 @@ def _chatgpt_message(id: str, message: Mapping[str, Any]) -> dict[str, Any] | No
     if not blocks or (is_hidden and not text_in(blocks).strip()):
         return None
     attached = metadata.get("attachments")
+    role = str(author.get("role") or "user")  # what is hidden nobody said: it is context that the service added
     return without_none({
-        "id": safe_id(id), "role": str(author.get("role") or "user"),
+        "id": safe_id(id), "role": "system" if is_hidden and role == "user" else role,
         "name": author.get("name"), "content": blocks, "created_at": time_of(message.get("create_time")),
         "model": metadata.get("model_slug"), "attachments": attached or None, "is_meta": True if is_hidden else None,
         "recipient": None if message.get("recipient") in (None, "all") else message["recipient"],
@@ -155,16 +156,18 @@ def _open_webui_message(id: str, node: Mapping[str, Any]) -> dict[str, Any]:
             return found[0]
         return ""
 
+    role = str(node.get("role") or "user")
     content = node.get("content")
     if isinstance(content, str):
-        said = _DETAILS.sub(take, content) if node.get("role") == "assistant" else content
+        said = _DETAILS.sub(take, content) if role == "assistant" else content
         if said.strip():
             blocks.append({"type": "text", "text": said})
     elif content:
         blocks += content if isinstance(content, list) else [content]
     return without_none({
-        "id": safe_id(id), "role": str(node.get("role") or "user"), "content": blocks, "tool_calls": calls or None,
-        "created_at": time_of(node.get("timestamp")), "model": node.get("model") or _first(node.get("models")),
+        "id": safe_id(id), "role": role, "content": blocks, "tool_calls": calls or None,
+        "created_at": time_of(node.get("timestamp")),
+        "model": None if role == "user" else node.get("model") or _first(node.get("models")),
         "attachments": node.get("files") or None, "usage": node.get("usage") or node.get("info") or None,
         "sources": node.get("sources") or node.get("citations") or None,
     })  # fmt: skip
@@ -260,6 +263,8 @@ def _placed(
             parent = above[id] if above[id] in seen else None
             seen.add(id)
             payload = payloads[id]
+            if "created_at" not in payload and (when := _time_of_ancestor(id, payloads, above)) is not None:
+                payload["created_at"] = when
             session.created_at = session.created_at or moment_of(payload.get("created_at"))
             if payload["role"] == "user" and not payload.get("is_meta"):
                 session.name_after(text_in(payload["content"]))
@@ -280,6 +285,18 @@ def _ancestor(id: str, payloads: Mapping[str, object], parents: Mapping[str, Any
             return at
         passed.add(at)
         at = parents.get(at)
+    return None
+
+
+def _time_of_ancestor(id: str, payloads: Mapping[str, Mapping[str, Any]], above: Mapping[str, str | None]) -> object:
+    """When the nearest message before it was said that has a time: without one, it was said then or soon after."""
+    passed = {id}
+    at = above[id]
+    while at is not None and at not in passed:
+        if "created_at" in payloads[at]:
+            return payloads[at]["created_at"]
+        passed.add(at)
+        at = above[at]
     return None
 
 
