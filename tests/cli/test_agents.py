@@ -170,6 +170,17 @@ def test_a_session_goes_from_one_agent_to_the_other(quick: Quick, home: Path) ->
     assert made["command"].endswith(f"claude --resume {made['session_id']}")
 
 
+def test_show_names_the_branches_that_it_does_not_show(quick: Quick, home: Path) -> None:
+    quick("watch", "--once")
+    assert "branch" not in quick("show", ID).err
+    claude_file(home, [*claude_session(), claude_line("u9", "a4", "user", "Explain.", 30)])
+    quick("watch", "--once")
+    ran = quick("show", ID)
+    assert "Then fix it." not in ran.out
+    assert "main (to seq 14)" in ran.err
+    assert "Then fix it." in quick("show", ID, "--branch", "main").out
+
+
 def test_blame_tells_which_sessions_touched_a_file_newest_first(quick: Quick, home: Path) -> None:
     quick("watch", "--once")
     found = quick("blame", "login.py", "--json").lines

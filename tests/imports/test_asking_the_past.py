@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from importlib.metadata import version
@@ -14,7 +15,7 @@ from mcp.server.fastmcp import FastMCP
 from everthread import Everthread
 from everthread.imports.importer import Importer
 from everthread.mcp.server import History, mcp_server
-from tests.imports.agent_files import CWD, SESSION, as_lines, claude_line, claude_session
+from tests.imports.agent_files import CWD, SESSION, as_lines, at, claude_line, claude_session
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 ID = f"claude-code:{SESSION}"
@@ -119,3 +120,22 @@ async def test_a_message_that_the_session_rewound_is_read_where_it_stands(et: Ev
 async def test_clients_are_told_our_version(et: Everthread) -> None:
     server = tools(et, may_show_secrets=False)
     assert server._mcp_server.create_initialization_options().server_version == version("everthread")
+
+
+async def test_sessions_are_listed_by_their_last_messages(et: Everthread, tmp_path: Path) -> None:
+    for number in (3, 1, 2):
+        lines = session(number, "Name the zebra.")
+        lines[0]["timestamp"] = at(number)
+        await imported(et, written(tmp_path / f"{number}.jsonl", lines))
+    listed = (await history(et).sessions()).splitlines()
+    ids = [f"claude-code:{SESSION.replace('1111', f'{number:04}')}" for number in (3, 2, 1)]
+    assert [line.split()[0] for line in listed] == ids
+    assert (await history(et).sessions(limit=1)).split()[0] == ids[0]
+
+
+async def test_files_are_read_in_the_order_they_were_last_written_to(et: Everthread, tmp_path: Path) -> None:
+    for number, name in ((1, "b"), (2, "a"), (3, "c")):
+        path = written(tmp_path / f"{name}.jsonl", session(number, "Name the zebra."))
+        os.utime(path, (number, number))
+    counts = await Importer(et, "local").import_path(tmp_path)
+    assert counts.imported == [f"claude-code:{SESSION.replace('1111', f'{number:04}')}" for number in (1, 2, 3)]

@@ -18,13 +18,14 @@ from everthread.cli.output import Styled, format_time, one_line, printable
 from everthread.core import payloads
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.ids import new_id
-from everthread.core.nouns import MAX_PAGE, Message, Receipt, Ref
+from everthread.core.nouns import MAX_PAGE, Branch, Message, Receipt, Ref
 
 if TYPE_CHECKING:
     from everthread.conversation import Conversation
     from everthread.core.compactions import Compaction
     from everthread.instance import Everthread
 
+_NAMED_BRANCHES = 10
 FOLDED_LINES = 8
 FOLDED_CHARACTERS = 700
 
@@ -37,15 +38,18 @@ async def ls(
     parent: Annotated[str | None, typer.Option(metavar="ID", help="Only children of this conversation.")] = None,
 ) -> None:
     """List conversations, newest first."""
+    from everthread.imports.newest import LOOKED_AT, newest_first  # noqa: PLC0415 - startup
+
     async with cli.open() as et:
-        shown = [found async for found in _list(et, cli.owner, limit, deleted, parent)]
+        found = [one async for one in _list(et, cli.owner, max(limit, LOOKED_AT), deleted, parent)]
+        shown = (await newest_first(found))[:limit]
     if cli.out.json:
-        for conversation in shown:
-            cli.out.document(_row(conversation))
+        for conversation, at in shown:
+            cli.out.document({**_row(conversation), "last_said_at": at})
     else:
         cli.out.table(
             ("id", "title", ">entries", "updated", ""),
-            [(c.id, c.title or "", c.info.entry_count, format_time(c.updated_at), _state(c)) for c in shown],
+            [(c.id, c.title or "", c.info.entry_count, format_time(at), _state(c)) for c, at in shown],
         )
     if len(shown) == limit:
         cli.out.note(f"the newest {limit}; --limit shows more")
@@ -126,6 +130,17 @@ async def show(
                 cli.out.document(_as_json(message))
             else:
                 cli.out.pieces(_as_text(message, full))
+        if branch is None and not cli.out.json:
+            others = [one async for one in found.branches() if not one.is_active and one.leaf_seq > one.fork_seq]
+            _note_branches(cli, others)
+
+
+def _note_branches(cli: Invocation, others: Sequence[Branch]) -> None:
+    """Say that there is more than what was shown."""
+    if others:
+        named = ", ".join(f"{one.id} (to seq {one.leaf_seq})" for one in others[:_NAMED_BRANCHES])
+        more = f" and {len(others) - _NAMED_BRANCHES} more" if len(others) > _NAMED_BRANCHES else ""
+        cli.out.note(f"not shown: what is said on other branches: {named}{more}; --branch NAME shows one")
 
 
 def _print_summaries(cli: Invocation, told: Sequence[Compaction]) -> int:

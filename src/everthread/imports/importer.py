@@ -123,7 +123,7 @@ class Importer:
         for above, folders, files in os.walk(folder, onerror=name):
             folders.sort()
             found += [Path(above) / file for file in sorted(files)]
-        return [path for path in found if path.is_file() and path.stat().st_size]
+        return oldest_first(path for path in found if path.is_file() and path.stat().st_size)
 
     async def import_file(self, path: Path) -> bool:
         """Import one file, or what is new in it; False if it is of no known kind."""
@@ -290,6 +290,19 @@ class Importer:
 
 
 _END = object()
+
+
+def oldest_first(paths: Iterable[Path]) -> list[Path]:
+    """Files in the order in which they were last written to, so that conversations are made in the order of their
+    last messages, which is the order in which they are listed."""
+
+    def written_at(path: Path) -> int:
+        try:
+            return path.stat().st_mtime_ns
+        except OSError:  # gone, which is told when it is read
+            return 0
+
+    return sorted(paths, key=written_at)
 
 
 def database_changed_at(path: Path) -> int:

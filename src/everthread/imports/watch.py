@@ -21,7 +21,7 @@ from everthread.core.errors import StoreError
 from everthread.core.imports import ImportSource
 from everthread.imports.detect import PACKED_LINES, is_copy
 from everthread.imports.follow import is_unchanged, stored_path
-from everthread.imports.importer import Importer, database_changed_at
+from everthread.imports.importer import Importer, database_changed_at, oldest_first
 from everthread.imports.line_file import READERS
 from everthread.imports.task_files import HISTORY
 from everthread.imports.write import ImportCounts
@@ -179,8 +179,8 @@ class Watcher:
         found = await asyncio.to_thread(self.files)
         if not self._looked:
             await self._recognise(found)
-        for path, folder in found.items():
-            if (change := await self.catch_up(path, folder)) is not None:
+        for path in await asyncio.to_thread(oldest_first, found):
+            if (change := await self.catch_up(path, found[path])) is not None:
                 yield change
         for path in [path for path in self._looked if path not in found]:
             if (change := await self._gone(path)) is not None:

@@ -21,6 +21,7 @@ from everthread.core.nouns import MAX_PAGE, Branch, Hits, Message
 from everthread.core.payloads import searchable
 from everthread.core.trust import Trust
 from everthread.history.search import search_by_words
+from everthread.imports.newest import LOOKED_AT, newest_first
 from everthread.instance import Everthread
 from everthread.text.secrets import find_secrets, redact_secrets
 
@@ -79,11 +80,12 @@ class History:
         """List the newest sessions of this project."""
         found: list[Conversation] = []
         async for conversation in self._conversations(everywhere):
-            if len(found) >= limit:
+            if len(found) >= max(limit, LOOKED_AT):
                 break
             if conversation.parent_id is None:
                 found.append(conversation)
-        lines = [f"{one.id}  {one.created_at:%Y-%m-%d %H:%M}  {_title(one)}" for one in found]
+        newest = (await newest_first(found))[: max(limit, 1)]
+        lines = [f"{one.id}  {at:%Y-%m-%d %H:%M}  {_title(one)}" for one, at in newest]
         return "\n".join(lines) or f"no sessions{self._where(everywhere)}"
 
     async def remember(self, text: str) -> str:
