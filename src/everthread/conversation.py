@@ -212,7 +212,8 @@ class Conversation:
     ) -> list[Receipt]:
         """Store messages for good. When this returns they are durable, all of them or none.
 
-        Accepts dicts in OpenAI's or LangChain's format, LangChain messages, and JSON bytes; one or a list. A message
+        Accepts dicts in OpenAI's or LangChain's format, LangChain messages, and JSON bytes; one or a list. A role that
+        no model knows, and a user's message without content, raise Invalid. A message
         that is already there is stored only once; a known id with different content becomes a revision. A retry is safe
         when the messages have ids or the call an `idempotency_key`. `expected_head` is the seq that the branch must end
         at (0 for an empty one), or HeadMoved is raised.
@@ -229,14 +230,24 @@ class Conversation:
         if expected_head is not None:
             check_count(expected_head, "expected_head")
         prepared = await self._prepared(messages)
-        intent = intents.Append(
-            messages=prepared,
-            branch=check_branch(branch),
-            expected_head=expected_head,
-            idempotency_key=idempotency_key,
-            jobs=(*self._to_remember(prepared), *self._to_embed(len(prepared))),
+        ingest.check_said(prepared)
+        return await self._append(
+            intents.Append(
+                messages=prepared,
+                branch=check_branch(branch),
+                expected_head=expected_head,
+                idempotency_key=idempotency_key,
+            )
         )
-        return await self._runtime.write(self._ref, intent) if intent.messages else []
+
+    async def _append_captured(self, messages: Sequence[object]) -> None:
+        """Store what a framework has said already: none of it is refused for its role."""
+        await self._append(intents.Append(messages=await self._prepared(messages)))
+
+    async def _append(self, intent: intents.Append) -> list[Receipt]:
+        prepared = intent.messages
+        jobs = (*self._to_remember(prepared), *self._to_embed(len(prepared)))
+        return await self._runtime.write(self._ref, replace(intent, jobs=jobs)) if prepared else []
 
     def _to_remember(self, messages: Sequence[ingest.Prepared]) -> Sequence[NewJob]:
         """A job where the user tells something that is worth remembering, and conversations are worked on ahead; else
@@ -284,6 +295,8 @@ class Conversation:
         """
         check_id(id, "id")
         (message,) = await self._prepared([payload])
+        if message.role not in payloads.KNOWN_ROLES and message.role != (await self.message(id)).role:
+            ingest.check_said([message])
         sibling = intents.as_sibling(message, id, new_id())
         return await self._store.log.write(self._ref, intents.Edit(target=id, message=sibling, activate=activate))
 

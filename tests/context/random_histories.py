@@ -289,7 +289,7 @@ class _Maker:
         if kind == 0:
             return {**message, "name": "Wang Wei"}
         if kind == 1:
-            return {"role": "critic", "content": "an outside voice"}
+            return {"type": "critic", "content": "an outside voice"}
         if kind == 2 and isinstance(message.get("content"), str):
             return {**message, "content": message["content"] + "\ud83d"}
         if kind == 3 and isinstance(message.get("content"), str):

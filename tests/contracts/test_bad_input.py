@@ -717,3 +717,49 @@ def test_blobs_of_an_unknown_kind_are_refused() -> None:
     with pytest.raises(Invalid) as refused:
         everthread.open("memory://", blobs="gopher://x")
     assert refused.value.field == "blobs"
+
+
+@pytest.mark.parametrize(
+    ("message", "field"),
+    [
+        ({"role": "User", "content": "x"}, "role"),
+        ({"role": "usr", "content": "x"}, "role"),
+        ({"role": "critic", "type": "human", "content": "x"}, "role"),
+        ({"role": "user"}, "content"),
+        ({"role": "human", "text": "x"}, "content"),
+    ],
+)
+async def test_what_no_model_would_be_shown_is_refused(
+    et: Everthread, conv: Conversation, message: dict[str, Any], field: str
+) -> None:
+    await refused(et, conv, [says("before"), message], f"messages[1].{field}")
+    await refused(et, conv, json.dumps(message).encode(), f"messages[0].{field}")
+
+
+async def test_a_mistyped_role_is_told_what_it_may_be(conv: Conversation) -> None:
+    with pytest.raises(Invalid, match=r'did you mean "user".*human.*ai.*developer'):
+        await conv.append({"role": "User", "content": "x"})
+    with pytest.raises(Invalid, match="did you mean"):
+        await conv.append({"role": "Human", "content": "x"})
+
+
+async def test_an_edit_keeps_the_role_of_its_message_or_takes_a_known_one(conv: Conversation) -> None:
+    await conv.append({"type": "chat", "role": "critic", "content": "no", "id": "m1"})
+    await conv.edit("m1", {"role": "critic", "content": "yes"})
+    with pytest.raises(Invalid, match="role"):
+        await conv.edit("m1", {"role": "usr", "content": "yes"})
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "assistant", "tool_calls": []},
+        {"role": "human", "content": ""},
+        {"role": "function", "name": "f", "content": "1"},
+        {"type": "chat", "role": "narrator", "content": "x"},
+        {"type": "remove", "id": "m9", "content": ""},
+        {"type": "reasoning", "summary": []},
+    ],
+)
+async def test_roles_of_frameworks_and_items_without_one_are_taken(conv: Conversation, message: dict[str, Any]) -> None:
+    await comes_back(conv, message)

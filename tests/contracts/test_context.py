@@ -33,7 +33,7 @@ HISTORIES: dict[str, list[Payload]] = {
     ],
     "Chinese": [says("帮我查一下上海到北京的航班，谢谢。" * 40), {"role": "assistant", "content": "找到航班。" * 60}],
     "empty contents": [says(""), {"role": "assistant", "content": None}, says(" "), says("now")],
-    "a role nobody knows": [says("hello"), {"role": "critic", "content": "no"}, says("well?")],
+    "a role nobody knows": [says("hello"), {"type": "critic", "content": "no"}, says("well?")],
     "a system prompt in the log": [{"role": "system", "content": "Be brief."}, says("hello")],
 }  # fmt: skip
 

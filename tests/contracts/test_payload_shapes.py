@@ -83,7 +83,7 @@ PAYLOADS: dict[str, dict[str, Any]] = {
     },
     "langchain chat": {"type": "chat", "role": "narrator", "content": "Once upon a time"},
     "unknown fields": {"role": "user", "content": "hi", "x-vendor": {"deep": [[[{"": 0}]]]}, "_private": 0.1},
-    "unknown role": {"role": "critic", "content": "hm"},
+    "unknown role": {"type": "critic", "content": "hm"},
     "no content": {"role": "assistant"},
     "odd content": {"role": "assistant", "content": {"parts": [1, 2]}},
     "odd blocks": {"role": "assistant", "content": [None, 5, "text", [], {"type": None}, {"text": 5}]},

@@ -92,7 +92,7 @@ def check_messages(messages: object) -> None:
     for index, message in enumerate(messages):
         if not is_mapping(message):
             raise Invalid(
-                f'is a {type(message).__name__}; give it as a dict such as {{"role": "user", "content": "…"}} '
+                f'is of type {type(message).__name__}; give it as a dict such as {{"role": "user", "content": "…"}} '
                 "(LangChain: `message_to_dict(message)`)",
                 field=f"messages[{index}]",
             )

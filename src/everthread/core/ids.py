@@ -32,10 +32,11 @@ def check_id(value: object, field: str) -> str:
     """The id as given, or Invalid: a string of 1 to 128 characters that any database can hold."""
     if not isinstance(value, str):
         raise Invalid(f"must be a string, not {type(value).__name__}", field=field)
-    if not 1 <= len(value) <= MAX_ID_CHARACTERS:
+    if not value:
+        raise Invalid(f"must not be empty; use 1 to {MAX_ID_CHARACTERS} characters", field=field)
+    if len(value) > MAX_ID_CHARACTERS:
         raise Invalid(
-            f"must have 1 to {MAX_ID_CHARACTERS} characters, this has {len(value)}; use a shorter id",
-            field=field,
+            f"must have at most {MAX_ID_CHARACTERS} characters, this has {len(value)}; use a shorter id", field=field
         )
     return check_text(value, field)
 

@@ -29,6 +29,8 @@ ROLES = {
     "FunctionMessageChunk": "function",
 }
 """LangChain's names for OpenAI's roles; any other word stands for itself."""
+KNOWN_ROLES = frozenset({"user", "assistant", "system", "developer", "tool", "function"})
+"""The roles that some model knows."""
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, default=str).encode

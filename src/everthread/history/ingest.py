@@ -156,6 +156,33 @@ def _checked_role(payload: Mapping[str, Any], field: str) -> str:
     return check_text(role, f"{field}.role")
 
 
+def check_said(batch: Sequence[Prepared]) -> None:
+    """Invalid for a message that no model would be shown: its role is mistyped, or the user says nothing in it.
+
+    For doors at which somebody writes a message. What has been said already, elsewhere, is taken as it is.
+    """
+    for position, message in enumerate(batch):
+        field = f"messages[{position}]"
+        if "role" not in message.payload or message.payload.get("lc") == 1:
+            # LangChain's `type` or envelope, or an item of OpenAI's that nobody says
+            continue
+        if message.role not in payloads.KNOWN_ROLES and message.payload.get("type") != "chat":
+            raise Invalid(unknown_role(message.role), field=f"{field}.role")
+        if message.role == "user" and "content" not in message.payload:
+            raise Invalid('is missing; add "content": "…", or a list of content blocks', field=f"{field}.content")
+
+
+def unknown_role(role: str) -> str:
+    """What is wrong with a role that no model knows, and which are known."""
+    bare = role.strip().lower()
+    meant = payloads.ROLES.get(bare, bare)
+    guess = f'did you mean "{meant}"? ' if meant in payloads.KNOWN_ROLES else ""
+    return (
+        f"{role!r} is not a role that a model knows; {guess}use user (or human), assistant (or ai), system, developer, "
+        "tool or function"
+    )
+
+
 def encode(message: object, *, field: str) -> tuple[Mapping[str, Any], bytes]:
     """The payload and the bytes to keep: those received, or for an object our own JSON in its key order."""
     if type(message) is dict:  # nearly all of them: spares three questions
@@ -253,13 +280,13 @@ def _plain(value: object, path: str) -> Any:
     if isinstance(value, float) and not isfinite(value):
         raise Invalid(f"{value} is not JSON; send null or a string instead", field=path)
     if not isinstance(value, str | int | float | None):
-        raise Invalid(f"a {type(value).__name__} is not JSON; convert it first", field=path)
+        raise Invalid(f"a value of type {type(value).__name__} is not JSON; convert it first", field=path)
     return value
 
 
 def _plain_key(key: object, path: str) -> str:
     if not isinstance(key, str):
-        raise Invalid(f"the key {key!r} is a {type(key).__name__}; JSON keys are strings", field=path)
+        raise Invalid(f"the key {key!r} is of type {type(key).__name__}; JSON keys are strings", field=path)
     return key
 
 

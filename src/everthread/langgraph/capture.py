@@ -63,7 +63,7 @@ class LazyConversation:
     async def write(self, payloads: Iterable[Mapping[str, Any]]) -> None:
         """Append; durable when this returns."""
         conversation = await self._ensured()
-        await conversation.append(list(payloads))
+        await conversation._append_captured(list(payloads))
 
     async def conversation(self) -> Conversation:
         """The conversation itself."""

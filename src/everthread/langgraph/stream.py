@@ -46,7 +46,7 @@ def messages_in(values: object) -> Sequence[object] | None:
         return found
     if isinstance(found, Mapping) or hasattr(found, "model_dump"):
         return [found]
-    raise Invalid(f"the channel holds a {type(found).__name__}, not a list of messages", field="messages")
+    raise Invalid(f"the channel holds {type(found).__name__}, not a list of messages", field="messages")
 
 
 Event = TypeVar("Event")

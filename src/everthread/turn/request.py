@@ -21,14 +21,13 @@ from everthread.core.ids import check_id, new_id
 from everthread.core.nouns import Message
 from everthread.core.turns import Turn, TurnState, WhenBusy
 from everthread.core.workspaces import Upload, Workspace
-from everthread.history.ingest import Prepared, as_batch, prepare_all, rough_bytes
+from everthread.history.ingest import Prepared, as_batch, prepare_all, rough_bytes, unknown_role
 from everthread.turn.agent import GENERAL, Agent, KnowledgeCatalog, ModelChoice, merge_features
 from everthread.turn.files import name_files, upload_fields, without_notes
 from everthread.turn.listing import tools_of
 from everthread.turn.state import MAIN_CONTEXT, AppState
 
 MODEL_PREFERENCES = ("default", "vision", "code", "reasoning")
-ROLES = frozenset({"user", "assistant", "system", "developer", "tool", "function"})
 NO_COLLECTION = ("", "general")
 """What may be given as `kb_prefix` to search no knowledge base."""
 _QUESTION_TAIL = 50
@@ -160,9 +159,8 @@ async def validate(conversation: Conversation, message: object, agent: Agent, op
     origin = EntryOrigin.MODEL if options.kind == "subagent" else None
     messages = await prepare_messages(files.messages, origin)
     for place, one in enumerate(messages):
-        if one.role not in ROLES:
-            known = ", ".join(sorted(ROLES))
-            raise Invalid(f"unknown role {one.role!r}; known are {known}", field=f"messages[{place}].role")
+        if one.role not in payloads.KNOWN_ROLES:
+            raise Invalid(unknown_role(one.role), field=f"messages[{place}].role")
         if one.role == "user" and not payloads.text(one.payload).strip() and not blocks_of(one.payload):
             raise Invalid("is empty; write something, or attach a file", field=f"messages[{place}].content")
     turn = Turn(
