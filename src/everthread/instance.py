@@ -575,6 +575,8 @@ class Everthread:
     ) -> VerifyReport:
         """Recompute the hash of every entry and follow every chain: everybody's, one owner's, or one conversation's.
 
+        Raises NotFound for a conversation that does not exist. Of an owner who has none, `report.conversations` is 0.
+
         ```python
         report = await et.verify()
         assert report.ok, report.problems

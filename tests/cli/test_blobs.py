@@ -61,7 +61,7 @@ def test_a_sweep_deletes_what_a_crash_left(run: Command, folder: Path) -> None:
     assert run("sweep", "--json").lines == []
     os.utime(left, (1, 1))
     assert [line["bytes"] for line in run("sweep", "--dry-run", "--json").lines] == [4]
-    assert run("sweep").out.startswith("1 blobs deleted")
+    assert run("sweep").out.startswith("1 blob deleted")
     assert files(folder) == [used]
     assert blobs_checked(run) == (0, "ok")
 

@@ -25,7 +25,7 @@ def test_a_dry_run_removes_nothing(quick: Quick, tmp_path: Path) -> None:
     assert (dry["dry_run"], [(one["conversation_id"], one["bytes"]) for one in dry["removed"]]) == (True, [("trip", 3)])
     assert Path(dry["removed"][0]["path"]).is_dir()
     done = quick("clean", "--days", "0")
-    assert "1 workspaces removed (3 B)" in done.out
+    assert "1 workspace removed (3 B)" in done.out
     assert not Path(dry["removed"][0]["path"]).exists()
     assert quick("show", "trip").code == 0
 

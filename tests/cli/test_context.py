@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +209,14 @@ def test_a_compaction_is_found_by_its_number_in_the_list(compacted: Quick) -> No
     newest = str(len(every))
     assert compacted("compact", "c", "--undo", newest, "--json").json["id"] == every[-1]["id"]
     assert compacted("diff", "c", str(len(every) + 1)).code == 3
+
+
+def test_a_diff_shows_tool_calls(compacted: Quick) -> None:
+    lines = compacted("diff", "c", "1", "--full").out.splitlines()
+    originals = lines[: next(at for at, line in enumerate(lines) if line.startswith("their summary"))]
+    said = [below for line, below in pairwise(originals) if line.endswith(" assistant")]
+    assert len(said) > 2
+    assert all(below.strip() for below in said)
 
 
 def test_a_diff_shows_originals_summary_and_facts(compacted: Quick) -> None:

@@ -286,6 +286,24 @@ def test_the_beginning_of_an_id_names_a_conversation_if_no_other_begins_so(quick
     assert (several.code, several.error["code"]) == (2, "invalid")
     assert "harbour-1" in several.error["message"]
     assert quick("show", "tundra", "--json").code == 3
+    assert [line["text"] for line in quick("show", "v", "--json").lines] == ["about volcano-1"]
+    assert quick("prove", "vo").code == 0
+
+
+def test_a_message_is_named_by_its_seq_wherever_it_is_by_its_id(quick: Quick) -> None:
+    quick("append", "trip", input=[user("keep"), user("burn", id="m2")])
+    for command in ("pin", "quarantine", "spread", "delete"):
+        assert quick(command, "trip", "2").code == 0
+    assert quick("erase", "message", "trip", "2", "--yes").code == 0
+    assert [line["message_id"] for line in quick("erasures", "--json").lines] == ["m2"]
+    assert quick("erase", "message", "trip", "9", "--yes").code == 3
+    assert quick("erase", "conversation", "tri", "--yes").code == 3
+
+
+def test_one_of_something_is_not_called_several(quick: Quick) -> None:
+    assert "1 new of 1 message\n" in quick("append", "trip", input=[user("alone", id="m1")]).out
+    assert "1 conversation, 1 entry, 1 message, 0 erased: all chains hold" in quick("verify").out
+    assert "erased 1 entry in 0 whole conversations" in quick("erase", "message", "trip", "m1", "--yes").out
 
 
 def test_a_search_for_nothing_is_a_wrong_command_line(quick: Quick) -> None:

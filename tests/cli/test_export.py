@@ -80,3 +80,15 @@ def test_an_export_says_when_a_message_was_said_and_not_when_it_was_imported(
     assert "2019-03-01" in text
     written_at = quick("show", "old", "--json").json["created_at"]
     assert (written_at in text) == (form in ("json", "jsonl")), "programs are told both"
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl"])
+def test_an_export_for_programs_names_the_format_that_comes_back(
+    quick: Quick, talk: None, form: str, tmp_path: Path
+) -> None:
+    file = tmp_path / f"c.{form}"
+    assert quick("export", "c", "-f", form, "-o", str(file)).code == 0
+    refused = quick("import", str(file), "--json")
+    assert refused.code == ExitCode.USAGE
+    assert "-f archive" in refused.error["message"]
+    assert [line["id"] for line in quick("ls", "--json").lines] == ["c"]

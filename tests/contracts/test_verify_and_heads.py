@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 import everthread
-from everthread import Conversation, Everthread, Head, Ref
+from everthread import Conversation, Everthread, Head, NotFound, Ref
 from tests.contracts.message_helpers import appended, says
 
 asyncpg = pytest.importorskip("asyncpg")
@@ -286,3 +286,12 @@ async def test_damage_in_one_conversation_leaves_the_others_proved(durable_url: 
         report = await et.verify()
         assert {problem.conversation_id for problem in report.problems} == {"two"}
         assert report.conversations == 3
+
+
+async def test_verifying_a_conversation_that_does_not_exist_is_no_success(et: Everthread) -> None:
+    await et.conversations.create(id="trip", owner="ann")
+    assert (await et.verify(owner="ann", conversation="trip")).conversations == 1
+    for wrong in ({"conversation": "tripp"}, {"owner": "bob", "conversation": "trip"}):
+        with pytest.raises(NotFound, match="no conversation"):
+            await et.verify(**wrong)  # type: ignore[arg-type]
+    assert (await et.verify(owner="bob")).conversations == 0

@@ -12,7 +12,7 @@ import typer
 
 from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation
-from everthread.cli.output import format_bytes
+from everthread.cli.output import counted, format_bytes
 from everthread.core.errors import Invalid, MissingExtra
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _print_reports(cli: Invocation, reports: Sequence[ThreadReport]) -> None:
     total = sum(one.size_bytes for one in reports)
     freed = sum(one.prunable_bytes for one in reports)
     cli.out.text(
-        f"{len(reports)} threads, {sum(one.messages for one in reports)} messages, of which "
+        f"{counted(len(reports), 'thread')}, {counted(sum(one.messages for one in reports), 'message')}, of which "
         f"{sum(one.lost for one in reports)} are no longer in the newest states; "
         f"{format_bytes(total)}, a prune would free {format_bytes(freed)}"
     )
@@ -108,7 +108,8 @@ def _print_adoptions(cli: Invocation, adoptions: Sequence[ThreadAdoption], prune
     cli.out.table(
         ("thread", ">messages", ">new entries"), [(one.thread_id, one.messages, one.entries) for one in adoptions]
     )
-    cli.out.text(f"{len(adoptions)} threads adopted, {sum(one.entries for one in adoptions)} new entries in the log")
+    entries = counted(sum(one.entries for one in adoptions), "new entry", "new entries")
+    cli.out.text(f"{counted(len(adoptions), 'thread')} adopted, {entries} in the log")
     if pruned is not None:
         cli.out.text(f"pruned: {format_bytes(pruned['freed_bytes'])} freed")
         for thread in pruned["not_pruned"]:

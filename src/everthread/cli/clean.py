@@ -9,7 +9,7 @@ import typer
 
 from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation
-from everthread.cli.output import format_bytes, format_time
+from everthread.cli.output import counted, format_bytes, format_time
 
 if TYPE_CHECKING:
     pass
@@ -53,7 +53,8 @@ async def clean(
         )
     done = "would be removed" if dry_run else "removed"
     cli.out.text(
-        f"{len(report.removed)} workspaces {done} ({format_bytes(report.size_bytes)}); {report.in_use} are in use, "
+        f"{counted(len(report.removed), 'workspace')} {done} ({format_bytes(report.size_bytes)}); "
+        f"{report.in_use:,} are in use, "
         f"{report.recent} were used recently"
     )
 
@@ -74,4 +75,4 @@ async def sweep(
             cli.out.document({"name": one.name, "bytes": one.size_bytes, "written_at": one.written_at})
     else:
         done = "would be deleted" if dry_run else "deleted"
-        cli.out.text(f"{len(gone)} blobs {done}, {format_bytes(sum(one.size_bytes for one in gone))}")
+        cli.out.text(f"{counted(len(gone), 'blob')} {done}, {format_bytes(sum(one.size_bytes for one in gone))}")

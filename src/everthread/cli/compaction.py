@@ -12,10 +12,10 @@ import typer
 
 from everthread.cli.app import app, command
 from everthread.cli.conversations import folded
-from everthread.cli.invocation import Invocation, find_conversation
+from everthread.cli.invocation import Invocation, find_conversation, only_one
 from everthread.cli.options import BranchOption, ConversationArgument, branch_name
-from everthread.cli.output import format_time, printable
-from everthread.core.errors import Invalid, NotFound
+from everthread.cli.output import counted, format_time, printable
+from everthread.core import payloads
 
 if TYPE_CHECKING:
     from everthread.compaction.compactor import CompactionDiff, CompactionOutcome
@@ -97,7 +97,7 @@ def _print_plan(cli: Invocation, outcome: CompactionOutcome) -> None:
     if not outcome.planned:
         return
     for one in outcome.planned[:SHOWN_SPANS]:
-        cli.out.text(f"  {one.first_seq} to {one.last_seq}: {one.messages:,} messages, {one.tokens:,} tokens")
+        cli.out.text(f"  {one.first_seq} to {one.last_seq}: {counted(one.messages, 'message')}, {one.tokens:,} tokens")
     if len(outcome.planned) > SHOWN_SPANS:
         cli.out.text(f"  … and {len(outcome.planned) - SHOWN_SPANS:,} more (--json names them)")
     cli.out.text(
@@ -111,7 +111,7 @@ def _print_undone(cli: Invocation, undone: Compaction) -> None:
         cli.out.document(undone)
     else:
         span = f"messages {undone.first_seq} to {undone.last_seq}"
-        shown = f"the {len(undone.children):,} summaries of {span}" if undone.children else span
+        shown = f"the {counted(len(undone.children), 'summary', 'summaries')} of {span}" if undone.children else span
         cli.out.text(f"undone {undone.id}: the model's view has {shown} again")
 
 
@@ -120,13 +120,8 @@ async def _find_compaction(conversation: Conversation, given: str) -> Compaction
     every = [one async for one in conversation.compactions()]
     if _NUMBER.fullmatch(given) and 1 <= int(given) <= len(every):
         return every[int(given) - 1]
-    known = [one for one in every if one.id.startswith(given)]
-    exact = [one for one in known if one.id == given]
-    if not known or not given:
-        raise NotFound(f"no compaction {given!r} in conversation {conversation.id!r}; see: everthread compactions")
-    if len(known) > 1 and not exact:
-        raise Invalid(f"{len(known)} compactions begin with {given!r}; give more of the id", field="compaction")
-    return (exact or known)[0]
+    by_id = {one.id: one for one in every}
+    return by_id[only_one(given, by_id, "compaction", f"`everthread compactions {conversation.id}` lists them")]
 
 
 @command(app)
@@ -211,15 +206,17 @@ def _diff_as_json(compared: CompactionDiff) -> dict[str, Any]:
 
 def _print_diff(cli: Invocation, compared: CompactionDiff, full: bool) -> None:
     one = compared.compaction
-    cli.out.pieces([(f"{len(compared.originals):,} messages, {one.tokens_before:,} tokens\n", "bold")])
+    cli.out.pieces([(f"{counted(len(compared.originals), 'message')}, {one.tokens_before:,} tokens\n", "bold")])
     for message in compared.originals:
-        text = message.text if full else folded(message.text)
+        text = payloads.searchable(message.payload).lstrip("\n")
+        text = text if full else folded(text)
         said = printable(text).replace("\n", "\n  ")
         cli.out.pieces([(f"- {message.seq} {message.name or message.role}\n", "red"), (f"  {said}\n", "")])
     cli.out.pieces([(f"\ntheir summary, {one.tokens_after:,} tokens\n", "bold")])
     cli.out.pieces((f"+ {line}\n", "green") for line in printable(compared.summary).split("\n"))
     if one.struck:
-        cli.out.pieces([(f"\nstruck from it, {len(one.struck):,} sentences that the messages do not say\n", "bold")])
+        struck = counted(len(one.struck), "sentence")
+        cli.out.pieces([(f"\nstruck from it, {struck} that the messages do not say\n", "bold")])
         cli.out.pieces((f"× {printable(line)}\n", "yellow") for line in one.struck)
     _print_facts(cli, "facts in both", compared.facts_kept, full)
     _print_facts(cli, "facts only in the originals", compared.facts_only_in_originals, full)

@@ -19,7 +19,7 @@ from everthread.cli.options import (
     ReserveOption,
     branch_name,
 )
-from everthread.cli.output import one_line
+from everthread.cli.output import counted, one_line
 from everthread.core.errors import Invalid, MissingExtra, NotFound
 
 if TYPE_CHECKING:
@@ -91,11 +91,11 @@ async def context(
 
 async def _show_turn(cli: Invocation, conversation: str, turn: str, *, whole: bool) -> None:
     """The requests of a turn, rendered again from what was kept of them."""
-    from everthread.cli.why import kept_requests  # noqa: PLC0415 - startup
+    from everthread.cli.why import find_turn, kept_requests  # noqa: PLC0415 - startup
 
     async with cli.open() as et:
         found = await find_conversation(et, cli.owner, conversation)
-        asked = await _last_turn(found) if turn == "last" else await found.turn(turn)
+        asked = await _last_turn(found) if turn == "last" else (await find_turn(et, cli.owner, found.id, turn))[1]
         seen = [await found.seen_context(id) for id in await kept_requests(found, asked)]
     if not seen:
         raise NotFound(f"no request of turn {asked.id!r} is kept: it ended before an answer, or was erased")
@@ -189,7 +189,7 @@ def _gauge(report: ContextPreview, signs: GaugeChars) -> Iterator[Styled]:
 def _row(at: int, part: Part, limit: int, signs: GaugeChars) -> tuple[object, ...]:
     span = f"{min(part.seqs)}–{max(part.seqs)}" if part.seqs else ""
     count = len(part.summary_ids)
-    summaries = "" if not count else ", 1 summary" if count == 1 else f", {count:,} summaries"
+    summaries = f", {counted(count, 'summary', 'summaries')}" if count else ""
     return legend(at, signs), part.kind, f"{part.tokens:,}", _share(part.tokens, limit), span + summaries
 
 
@@ -277,7 +277,8 @@ _DATA = 200
 def _compaction_line(report: ContextPreview) -> str:
     policy = report.policy
     said = (
-        f"\n{report.uncovered:,} messages are in no summary; compaction begins at {policy.message_mark + 1:,} of them "
+        f"\n{counted(report.uncovered, 'message is', 'messages are')} in no summary; "
+        f"compaction begins at {policy.message_mark + 1:,} of them "
         f"or at {policy.threshold:.0%} of the limit ({report.mark_tokens:,} tokens)"
     )
     return f"{said}: one is due" if report.due is not None else said

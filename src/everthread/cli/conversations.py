@@ -14,7 +14,7 @@ import typer
 from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation, find_conversation
 from everthread.cli.options import BranchOption, ConversationArgument, branch_name
-from everthread.cli.output import Styled, format_time, one_line, printable
+from everthread.cli.output import Styled, counted, format_time, one_line, printable
 from everthread.core import payloads
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.ids import new_id
@@ -208,7 +208,7 @@ def _as_text(message: Message, full: bool) -> Iterator[Styled]:
     for mark in _flags(message):
         yield f"  [{mark}]", "yellow"
     yield "\n", ""
-    text = printable(payloads.searchable(message.payload))
+    text = printable(payloads.searchable(message.payload)).lstrip("\n")
     yield from ((f"       {line}\n", "") for line in (text if full else folded(text)).split("\n"))
 
 
@@ -310,7 +310,7 @@ def append(
         cli.out.document({"conversation_id": id, "receipts": [receipt._asdict() for receipt in receipts]})
     else:
         count = sum(receipt.new for receipt in receipts)
-        cli.out.text(f"{id}: {count} new of {len(receipts)} messages")
+        cli.out.text(f"{id}: {count:,} new of {counted(len(receipts), 'message')}")
 
 
 async def _append(

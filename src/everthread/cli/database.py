@@ -13,7 +13,7 @@ import typer
 from everthread.cli.app import app, command
 from everthread.cli.errors import ExitCode
 from everthread.cli.invocation import Invocation, is_postgres, require_postgres
-from everthread.cli.output import format_bytes, format_time
+from everthread.cli.output import counted, format_bytes, format_time
 from everthread.cli.verify import as_json, print_report
 from everthread.core.errors import Invalid
 
@@ -144,7 +144,7 @@ def _print(cli: Invocation, restored: Restored) -> None:
     if not restored.report.ok:
         cli.out.text("the backup does not verify: nothing was changed")
         return
-    cli.out.text(f"restored; {len(restored.erasures)} erasures applied again")
+    cli.out.text(f"restored; {counted(len(restored.erasures), 'erasure')} applied again")
     if restored.erasures:
         cli.out.table(
             ("owner", "conversation", "message", "erased"),

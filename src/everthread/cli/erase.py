@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from everthread.cli.app import app, command
+from everthread.cli.conversations import MessageArgument, message_id_of
 from everthread.cli.invocation import Invocation
-from everthread.cli.options import ConversationArgument, YesOption, confirm
+from everthread.cli.options import YesOption, confirm
+from everthread.cli.output import counted
+from everthread.core.errors import Erased, NotFound
 
 if TYPE_CHECKING:
     from everthread.core.nouns import EraseReport
 
+WholeIdArgument = Annotated[
+    str, typer.Argument(metavar="CONVERSATION", help="The conversation's whole id: what is erased is not guessed.")
+]
 erase = typer.Typer(no_args_is_help=True, help="Destroy text for good. It cannot be undone.")
 app.add_typer(erase, name="erase")
 
@@ -29,7 +35,7 @@ def erase_owner(
 
 
 @command(erase, "conversation")
-def erase_conversation(cli: Invocation, conversation: ConversationArgument, yes: YesOption = False) -> None:
+def erase_conversation(cli: Invocation, conversation: WholeIdArgument, yes: YesOption = False) -> None:
     """Erase one conversation."""
     confirm(f"Erase the conversation {conversation!r} of the owner {cli.owner!r}?", yes)
     print_report(cli, asyncio.run(_erase(cli, cli.owner, conversation, None)))
@@ -38,13 +44,24 @@ def erase_conversation(cli: Invocation, conversation: ConversationArgument, yes:
 @command(erase, "message")
 def erase_message(
     cli: Invocation,
-    conversation: ConversationArgument,
-    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="The message's id.")],
+    conversation: WholeIdArgument,
+    message: MessageArgument,
     yes: YesOption = False,
 ) -> None:
     """Erase one message with all its revisions."""
-    confirm(f"Erase the message {message!r} of the conversation {conversation!r}?", yes)
-    print_report(cli, asyncio.run(_erase(cli, cli.owner, conversation, message)))
+    id = asyncio.run(_message_id(cli, conversation, message))
+    named = f"{id!r}" if id == message else f"{message} ({id!r})"
+    confirm(f"Erase the message {named} of the conversation {conversation!r}?", yes)
+    print_report(cli, asyncio.run(_erase(cli, cli.owner, conversation, id)))
+
+
+async def _message_id(cli: Invocation, conversation: str, given: str) -> str:
+    """The id of a message named by its id or seq; as given where nothing is found, which may be erased to its end."""
+    async with cli.open() as et:
+        try:
+            return await message_id_of(et, await et.conversations.get(conversation, cli.owner), given)
+        except (NotFound, Erased):
+            return given
 
 
 async def _erase(cli: Invocation, owner: str, conversation: str | None, message: str | None) -> EraseReport:
@@ -59,7 +76,8 @@ def print_report(cli: Invocation, report: EraseReport) -> None:
         cli.out.document(asdict(report))
         return
     if report.memory_id is None:
-        cli.out.text(f"erased {report.entries} entries in {report.conversations} whole conversations")
+        whole = counted(report.conversations, "whole conversation")
+        cli.out.text(f"erased {counted(report.entries, 'entry', 'entries')} in {whole}")
     else:
         cli.out.text(f"erased the memory {report.memory_id}")
     cli.out.table(("reached", ">rows"), list(report.reached.items()))

@@ -15,6 +15,7 @@ import typer
 
 from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation
+from everthread.cli.output import counted
 from everthread.core.errors import Invalid
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ _PIECE_BYTES = 1024 * 1024
 _SHOWN_PROBLEMS = 20
 _SHOWN_OF_ONE_FILE = 5
 _FILE_OF_PROBLEM = re.compile(r"(?::\d+)?: ")
+_EXPORTED = re.compile(rb'\{"conversation":\{"id":"|\{"seq":\d+,"id":"(?:[^"\\]|\\.)*","role":"[^"]*","revision":\d')
+"""How the first line of our own JSON begins."""
 
 
 @command(app, "import")
@@ -40,6 +43,12 @@ async def import_history(
     if not path.is_file() and not path.is_dir():
         raise Invalid(f"{path} is a pipe or a device; only files and folders can be imported", field="path")
     detected = detect(path) if path.is_file() else None
+    if path.is_file() and _is_export(path):
+        raise Invalid(
+            "is an export of everthread for other programs, without branches and proofs; to import it, export an "
+            "archive: `everthread export CONVERSATION -f archive -o FILE`",
+            field="path",
+        )
     async with cli.open(create=True) as et:
         if detected is not None and detected.shape is Shape.ARCHIVE:
             _print_archive(cli, await et.import_archive(_read(path), owner=cli.owner))
@@ -51,6 +60,12 @@ async def import_history(
         raise Invalid(f"nothing in {path} could be read", field="path")
 
 
+def _is_export(path: Path) -> bool:
+    """Whether `export -f json` or `-f jsonl` wrote it."""
+    with path.open("rb") as file:
+        return _EXPORTED.match(file.read(_PIECE_BYTES)) is not None
+
+
 def print_counts(cli: Invocation, counts: ImportCounts) -> None:
     """Print what an import gave, and what it could not read."""
     if cli.out.json:
@@ -59,19 +74,15 @@ def print_counts(cli: Invocation, counts: ImportCounts) -> None:
     changed = [(counts.revised, "revised"), (counts.removed, "removed by their agent and kept")]
     more = "".join(f", {count:,} {what}" for count, what in changed if count)
     cli.out.text(
-        f"{_counted(counts.messages, 'new message')} in {_counted(len(counts.imported), 'new conversation')}{more}; "
-        f"{_counted(counts.known, 'message')} {'was' if counts.known == 1 else 'were'} here already "
-        f"({_counted(counts.files, 'file')} read)"
+        f"{counted(counts.messages, 'new message')} in {counted(len(counts.imported), 'new conversation')}{more}; "
+        f"{counted(counts.known, 'message')} {'was' if counts.known == 1 else 'were'} here already "
+        f"({counted(counts.files, 'file')} read)"
     )
     shown = _some_of_each_file(counts.problems)[:_SHOWN_PROBLEMS]
     for problem in shown:
         cli.out.note(f"not read: {problem}")
     if counts.problem_count > len(shown):
         cli.out.note(f"… and {counts.problem_count - len(shown):,} more (--json lists them)")
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _some_of_each_file(problems: Sequence[str]) -> list[str]:
@@ -91,8 +102,8 @@ def _print_archive(cli: Invocation, report: ImportReport) -> None:
         cli.out.document(report)
     else:
         cli.out.text(
-            f"{len(report.imported):,} conversations read in, {report.messages:,} messages in {report.entries:,} "
-            f"entries; {len(report.skipped):,} were here already"
+            f"{counted(len(report.imported), 'conversation')} read in, {counted(report.messages, 'message')} in "
+            f"{counted(report.entries, 'entry', 'entries')}; {len(report.skipped):,} already here"
         )
 
 

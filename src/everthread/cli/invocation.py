@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from everthread.instance import Everthread
     from everthread.settings import Settings
 
-_SHORTEST_PREFIX = 4
 _SHOWN_MATCHES = 5
 
 
@@ -75,11 +74,8 @@ class Invocation:
 async def find_conversation(et: Everthread, owner: str, given: str) -> Conversation:
     """The conversation with this id, or the only one whose id begins so; the order of ids is that of their making, so
     those of one day begin alike, and a few letters more tell them apart."""
-    try:
+    with suppress(NotFound):
         return await et.conversations.get(given, owner)
-    except NotFound:
-        if len(given) < _SHORTEST_PREFIX:
-            raise
     found: list[Conversation] = []
     cursor = None
     while True:
@@ -88,12 +84,19 @@ async def find_conversation(et: Everthread, owner: str, given: str) -> Conversat
         cursor = page.next_cursor
         if cursor is None:
             break
-    if not found:
-        raise NotFound(f"no conversation {given!r}; `everthread ls` lists them")
-    if len(found) > 1:
-        some = ", ".join(one.id for one in found[:_SHOWN_MATCHES])
-        raise Invalid(f"{given!r} begins {len(found):,} ids: {some}; give more of it", field="conversation")
-    return found[0]
+    by_id = {one.id: one for one in found}
+    return by_id[only_one(given, by_id, "conversation", "`everthread ls` lists them")]
+
+
+def only_one(given: str, ids: Iterable[str], what: str, see: str) -> str:
+    """The id that was given, or the only one that begins so; else an error that says what it is an id of."""
+    matching = [id for id in ids if given and id.startswith(given)]
+    if given in matching or len(matching) == 1:
+        return given if given in matching else matching[0]
+    if not matching:
+        raise NotFound(f"no {what} {given!r}; {see}")
+    some = ", ".join(matching[:_SHOWN_MATCHES]) + (", …" if len(matching) > _SHOWN_MATCHES else "")
+    raise Invalid(f"{given!r} begins {len(matching):,} ids: {some}; give more of it", field=what)
 
 
 def is_postgres(url: str) -> bool:

@@ -11,7 +11,7 @@ import typer
 
 from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation
-from everthread.cli.output import format_age, format_time
+from everthread.cli.output import counted, format_age, format_time
 from everthread.core.jobs import Job, JobState, Pace, priority_name
 
 _STOP_SECONDS = 10.0
@@ -99,7 +99,7 @@ async def reindex(
     if cli.out.json:
         cli.out.document({"passages": made})
     else:
-        cli.out.note(f"{made:,} passages embedded")
+        cli.out.note(f"{counted(made, 'passage')} embedded")
 
 
 def _as_json(job: Job) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import typer
 from everthread.cli.app import app, command
 from everthread.cli.errors import ExitCode, print_error
 from everthread.cli.invocation import Invocation
-from everthread.cli.output import format_time, one_line, printable
+from everthread.cli.output import counted, format_time, one_line, printable
 from everthread.core.errors import Invalid
 from everthread.core.nouns import MAX_PAGE
 
@@ -58,7 +58,7 @@ async def _add(cli: Invocation, et: Everthread, collection: str, file: Path, nam
     if cli.out.json:
         cli.out.document(_as_json(added))
     else:
-        cli.out.text(f"{added.outcome:<8} {one_line(added.id)}  {added.passages} passages")
+        cli.out.text(f"{added.outcome:<8} {one_line(added.id)}  {counted(added.passages, 'passage')}")
     return True
 
 

@@ -46,6 +46,11 @@ def format_time(at: datetime | None) -> str:
     return "" if at is None else at.strftime("%Y-%m-%d %H:%M:%S")
 
 
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """A number with its noun: `1 message`, `1,200 entries`."""
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
 def format_age(seconds: float) -> str:
     """How long something lasts, for people."""
     for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):

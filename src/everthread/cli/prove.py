@@ -13,6 +13,7 @@ import typer
 from everthread import prove as proof
 from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation, find_conversation
+from everthread.cli.options import ConversationArgument
 from everthread.core.chain import settings_of
 from everthread.core.clock import system_clock, to_micros
 from everthread.core.errors import Conflict, Invalid, MissingExtra
@@ -30,7 +31,7 @@ KeyOption = Annotated[
 @command(app)
 async def prove(
     cli: Invocation,
-    conversation: Annotated[str, typer.Argument(metavar="CONVERSATION", help="The conversation's id.")],
+    conversation: ConversationArgument,
     key: KeyOption = None,
 ) -> None:
     """Print a bundle that proves a conversation to others: `python -m everthread.prove BUNDLE` checks it without us."""

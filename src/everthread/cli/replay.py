@@ -20,6 +20,7 @@ from everthread.cli.options import (
     WindowOption,
     branch_name,
 )
+from everthread.cli.output import counted
 from everthread.compaction.policy import CompactionPolicy, apply_settings, policy_as_dict
 from everthread.context.budget import Budget, output_reserve_of
 from everthread.core.clock import system_clock
@@ -130,7 +131,8 @@ def _print(cli: Invocation, rows: list[Figures], prices: Prices | None) -> None:
     cli.out.table([*head, *costs], [tuple(_cells(row, prices)) for row in rows])
     first = rows[0]
     cli.out.note(
-        f"{first.turns:,} turns, {first.requests:,} requests; cached: what a prompt cache would have had; facts kept: "
+        f"{counted(first.turns, 'turn')}, {counted(first.requests, 'request')}; "
+        f"cached: what a prompt cache would have had; facts kept: "
         f"of {first.facts_total:,}, in the last request; too long: requests that the model would have refused"
     )
 

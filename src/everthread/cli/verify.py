@@ -13,6 +13,7 @@ import typer
 from everthread.cli.app import app, command
 from everthread.cli.errors import ExitCode
 from everthread.cli.invocation import Invocation
+from everthread.cli.output import counted
 from everthread.cli.prove import KeyOption, read_key, signed
 from everthread.core.errors import Invalid
 from everthread.core.nouns import Head, Ref, VerifyReport
@@ -52,7 +53,7 @@ async def verify(
     else:
         print_report(cli, report)
         if earlier is not None:
-            cli.out.text(f"compared with {len(earlier)} earlier heads")
+            cli.out.text(f"compared with {counted(len(earlier), 'earlier head')}")
     if not report.ok:
         raise typer.Exit(ExitCode.INTEGRITY)
 
@@ -65,9 +66,11 @@ def as_json(report: VerifyReport, earlier: Sequence[Head] | None = None) -> dict
 
 def print_report(cli: Invocation, report: VerifyReport) -> None:
     """A report for people."""
+    found = "all chains hold" if report.conversations else "there is nothing to verify"
     cli.out.text(
-        f"{report.conversations:,} conversations, {report.entries:,} entries, {report.messages:,} messages, "
-        f"{report.erased:,} erased: {'all chains hold' if report.ok else f'{len(report.problems)} problems'}"
+        f"{counted(report.conversations, 'conversation')}, {counted(report.entries, 'entry', 'entries')}, "
+        f"{counted(report.messages, 'message')}, {report.erased:,} erased: "
+        f"{found if report.ok else counted(len(report.problems), 'problem')}"
     )
     if report.problems:
         cli.out.table(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from everthread.cli.app import app, command
-from everthread.cli.invocation import Invocation, find_conversation
+from everthread.cli.invocation import Invocation, find_conversation, only_one
 from everthread.cli.output import one_line
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.turns import Turn, TurnQuery
@@ -60,7 +60,7 @@ async def why(
     if not text.strip():
         raise Invalid("must not be empty; give words from the conversation", field="text")
     async with cli.open() as et:
-        found, row = await _turn(et, cli.owner, conversation, turn)
+        found, row = await find_turn(et, cli.owner, conversation, turn)
         seen = [await found.seen_context(id) for id in await kept_requests(found, row)]
         said = found.messages(include_deleted=True)
         matching = [one async for one in said if text.casefold() in one.text.casefold()]
@@ -69,7 +69,7 @@ async def why(
     _print(cli, row, text, len(seen), places, is_summarised=bool(told))
 
 
-async def _turn(et: Everthread, owner: str, conversation: str | None, id: str | None) -> tuple[Conversation, Turn]:
+async def find_turn(et: Everthread, owner: str, conversation: str | None, id: str | None) -> tuple[Conversation, Turn]:
     """The turn with this id, or whose id begins so; the newest one where there is no id."""
     within = None if conversation is None else (await find_conversation(et, owner, conversation)).id
     found: dict[str, Turn] = {}
@@ -79,13 +79,12 @@ async def _turn(et: Everthread, owner: str, conversation: str | None, id: str | 
         if id in found or (id is None and found):
             break
         before = page[-1].number
-    if not found:
-        raise NotFound(
-            f"no turn {id!r}; without one, the newest is taken" if id else "no turns yet: `everthread chat` runs one"
-        )
-    if id is not None and id not in found and len(found) > 1:
-        raise Invalid(f"{len(found)} turns begin so; give more of the id", field="turn")
-    turn = found.get(id or "") or next(iter(found.values()))
+    if id is not None:
+        turn = found[only_one(id, found, "turn", "without one, the newest is taken")]
+    elif found:
+        turn = next(iter(found.values()))
+    else:
+        raise NotFound("no turns yet: `everthread chat` runs one")
     return await et.conversations.get(turn.conversation_id, owner), turn
 
 

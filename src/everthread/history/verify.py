@@ -58,6 +58,8 @@ async def verify(
         tally.problems[before:] = [await _with_blob(store, problem) for problem in tally.problems[before:]]
     for head in expected.values():
         tally.problem("missing", Ref(head.owner, head.conversation_id), None, "the conversation is missing")
+    if conversation is not None and not tally.conversations and not tally.problems:
+        raise NotFound(f"no conversation {conversation!r}" + (f" of the owner {owner!r}" if owner else ""))
     return VerifyReport(
         conversations=tally.conversations,
         entries=tally.entries,

@@ -19,7 +19,7 @@ from rich.markdown import Markdown
 from rich.status import Status
 from rich.text import Text
 
-from everthread.cli.output import Output, one_line, printable
+from everthread.cli.output import Output, counted, one_line, printable
 from everthread.core.turn_events import (
     Compacted,
     Done,
@@ -131,11 +131,11 @@ def result_line(result: ToolResult) -> str:
 
 def recall_line(recall: Recall) -> str:
     """What was recalled, and what failed."""
-    found = [f"{len(recall.seqs)} earlier messages"] if recall.seqs else []
-    found += [f"{len(recall.memories)} memories"] if recall.memories else []
+    found = [counted(len(recall.seqs), "earlier message")] if recall.seqs else []
+    found += [counted(len(recall.memories), "memory", "memories")] if recall.memories else []
     if recall.collection is not None and not recall.degraded:
         why = f" ({recall.why})" if recall.why else ""
-        found.append(f"{recall.passages} passages of the knowledge base {recall.collection}{why}")
+        found.append(f"{counted(recall.passages, 'passage')} of the knowledge base {recall.collection}{why}")
     said = f"recalled {', '.join(found)}" if found else ""
     missing = f"without {', '.join(recall.degraded)}, which failed or took too long" if recall.degraded else ""
     return "; ".join(part for part in (said, missing) if part)

@@ -131,13 +131,13 @@ class ChatSession:
         return self.conversation
 
     async def _named(self, name: str) -> Conversation:
-        """By its id or the beginning of it; a number that is neither counts in the present list."""
+        """By its id, or the beginning of it; a number that is not an id counts in the present list."""
         try:
-            return await find_conversation(self.et, self.owner, name)
+            return await self.et.conversations.get(name, self.owner)
         except NotFound:
             if name.isdecimal() and not self.known and 1 <= int(name) <= len(await self.recent()):
                 return self.known[int(name) - 1]
-            raise
+            return await find_conversation(self.et, self.owner, name)
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from everthread.cli.output import format_bytes, format_time, one_line
+from everthread.cli.output import counted, format_bytes, format_time, one_line
 from everthread.compaction.policy import window_bounds
 from everthread.context import read_view
 from everthread.context.budget import Budget
@@ -121,7 +121,7 @@ async def recap(conversation: Conversation) -> str:
     said = [one for one in await conversation.tail(_RECAP_READ) if one.text and one.role in ("user", "assistant")]
     lines = [f"{_speaker(one)}: {_shortened(one_line(one.text))}" for one in said[-_RECAP_SHOWN:]]
     title = one_line(conversation.title or "") or conversation.id
-    return "\n".join([f"Continuing “{title}”, {conversation.info.entry_count:,} messages.", *lines])
+    return "\n".join([f"Continuing “{title}”, {counted(conversation.info.entry_count, 'message')}.", *lines])
 
 
 def _speaker(message: Message) -> str:
@@ -196,7 +196,8 @@ async def clean(console: ChatConsole, how: str) -> str:
     report = await console.session.et.workspaces.clean(dry_run=dry_run)
     done = "would be removed" if dry_run else "removed"
     return (
-        f"{len(report.removed)} workspaces {done} ({format_bytes(report.size_bytes)}); {report.in_use} are in use, "
+        f"{counted(len(report.removed), 'workspace')} {done} ({format_bytes(report.size_bytes)}); "
+        f"{report.in_use:,} are in use, "
         f"{report.recent} were used recently."
     )
 
