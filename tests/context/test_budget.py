@@ -33,7 +33,6 @@ def words(text: str) -> int:
 def test_the_limit_is_the_window_without_answer_and_tools() -> None:
     budget = Budget(window=128_000, output_reserve=4_096, tools_tokens=1_904)
     assert budget.limit == 122_000
-    assert budget.soft_limit == 97_600
     assert budget.room(system_tokens=2_000) == 120_000
 
 
@@ -66,9 +65,6 @@ def test_an_estimate_makes_the_limit_smaller() -> None:
         ("output_reserve", {"output_reserve": -1}),
         ("output_reserve", {"window": 4_000, "output_reserve": 4_000}),
         ("tools_tokens", {"tools_tokens": -1}),
-        ("threshold", {"threshold": 0.0}),
-        ("threshold", {"threshold": 1.1}),
-        ("threshold", {"threshold": float("nan")}),
         ("factor", {"factor": 0.1}),
         ("window", {"window": 4_000, "output_reserve": 3_000, "tools_tokens": 1_000}),
     ],

@@ -44,8 +44,6 @@ class Budget:
     """Kept free for the answer, in the model's own tokens; by default 4,096, or a quarter of a small window."""
     tools_tokens: int = 0
     """How many tokens the tool schemas take, which are sent beside the messages."""
-    threshold: float = 0.8
-    """The share of `limit` at which a compaction is due."""
     factor: float = 1.0
     """The model's tokens per token of our count: 1.0 when we count with its own vocabulary."""
 
@@ -54,7 +52,6 @@ class Budget:
         object.__setattr__(self, "output_reserve", output_reserve_of(self.window, self.output_reserve))
         check_range("output_reserve", self.output_reserve, 0, self.window - 1)
         check_range("tools_tokens", self.tools_tokens, 0, self.window)
-        check_range("threshold", self.threshold, 0.05, 1.0)
         check_range("factor", self.factor, LOWEST_FACTOR, HIGHEST_FACTOR)
         if self.limit < 1:
             raise Invalid(
@@ -67,11 +64,6 @@ class Budget:
     def limit(self) -> int:
         """The hard limit in everthread's own count: no request is larger."""
         return math.floor((self.window - self.output_reserve) / self.factor) - self.tools_tokens
-
-    @property
-    def soft_limit(self) -> int:
-        """The size at which a compaction is due."""
-        return math.floor(self.limit * self.threshold)
 
     def room(self, *, system_tokens: int = 0) -> int:
         """What is left for the conversation beside the system prompt; never below zero."""

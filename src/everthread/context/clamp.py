@@ -90,7 +90,6 @@ def elide(
     old_before: int = 0,
     seqs: Sequence[int | None] | None = None,
     policy: ClampPolicy = DEFAULT_POLICY,
-    count: TokenCounter = count_tokens,
 ) -> Elision:
     """The view's long tool results, and the images that are old or too large to be sent, by reference.
 
@@ -101,10 +100,10 @@ def elide(
     clamps: list[Clamp] = []
     for index, message in enumerate(messages):
         seq = seqs[index] if seqs is not None else None
-        short = elide_message(message, is_old=index < old_before, seq=seq, policy=policy, count=count)
+        short = elide_message(message, is_old=index < old_before, seq=seq, policy=policy)
         shown.append(short)
         if short is not message:
-            before, after = message_tokens(message, count), message_tokens(short, count)
+            before, after = message_tokens(message), message_tokens(short)
             reason: ClampReason = "old" if index < old_before else "long_result"
             clamps.append(Clamp(index=index, tokens_before=before, tokens_after=after, reason=reason))
     return Elision(messages=tuple(shown), clamps=tuple(clamps))

@@ -1,8 +1,8 @@
 """Content blocks: which of them a provider takes from whom, and how a foreign one is said in its words.
 
-`provider_rules` judges with `is_taken`; `repair_message` writes with `block_for`. A call and its result are not judged
-here: the adapters of both providers rewrite them, whatever their format. So it is with OpenAI's `image_url` and `file`
-for Anthropic.
+`provider_rules` judges with `is_accepted`; `repair_message` writes with `convert_block`. A call and its result are not
+judged here: the adapters of both providers rewrite them, whatever their format. So it is with OpenAI's `image_url` and
+`file` for Anthropic.
 """
 
 from __future__ import annotations

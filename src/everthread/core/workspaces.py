@@ -199,18 +199,18 @@ def files_url(conversation_id: str) -> str:
     return f"/api/v1/conversations/{quote(conversation_id, safe='')}/files"
 
 
-def check_path(path: object, field: str = "path") -> tuple[str, ...]:
+def check_path(path: object) -> tuple[str, ...]:
     """Split a path inside a workspace into its names (none for the top folder). Raises Invalid when it could lead out
     of the workspace."""
     if not isinstance(path, str):
-        raise Invalid(f"must be a text such as notes/plan.md, not {type(path).__name__}", field=field)
+        raise Invalid(f"must be a text such as notes/plan.md, not {type(path).__name__}", field="path")
     if len(path) > MAX_PATH_CHARACTERS:
-        raise Invalid(f"must have at most {MAX_PATH_CHARACTERS} characters, this has {len(path)}", field=field)
+        raise Invalid(f"must have at most {MAX_PATH_CHARACTERS} characters, this has {len(path)}", field="path")
     if path.startswith(("/", "\\", "~")) or path[1:2] == ":":
-        raise Invalid("must be relative to the workspace, such as notes/plan.md", field=field)
-    names = tuple(check_name(name, field) for name in path.split("/") if name not in ("", "."))
+        raise Invalid("must be relative to the workspace, such as notes/plan.md", field="path")
+    names = tuple(check_name(name, "path") for name in path.split("/") if name not in ("", "."))
     if len(names) > MAX_DEPTH:
-        raise Invalid(f"must not be deeper than {MAX_DEPTH} folders", field=field)
+        raise Invalid(f"must not be deeper than {MAX_DEPTH} folders", field="path")
     return names
 
 

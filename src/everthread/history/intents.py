@@ -5,7 +5,7 @@ Edit         a sibling of a message, at the start of a new branch
 MarkMessage  deleted, restored, pinned, unpinned, quarantined, released
 Fork         a new branch that ends at some message
 SetActive    which branch is shown and appended to
-Transcribe   another conversation's entries, as this one's own (for a copy)
+CopyLog      another conversation's entries, as this one's own (for a copy)
 PutJobs      nothing but work for later
 CheckCompaction     any of these, and then a look whether the branch is now long enough for a compaction
 SetCompactionCheck  how long the branch must grow before that is looked at again

@@ -1,7 +1,7 @@
 """A policy tried on a history: the requests it would have made.
 
-The log is read where it stands, and the compactions of a trial are kept in memory (`_Overlay`), so they begin with none
-and end with the trial. What a compaction changes shows in the request after it, as when it runs in the background.
+The log is read where it stands, and the compactions of a trial are kept in memory (`_TrialViews`), so they begin with
+none and end with the trial. What a compaction changes shows in the request after it, as when it runs in the background.
 Summaries are the extractive ones: a summary model would have to be paid for every trial.
 """
 

@@ -3,8 +3,8 @@
 A text scores, for each term of the question it has, how rare the term is (`idf`) times how often the text has it. The
 count saturates, so that a word said ten times is not worth ten, and it weighs less in a text longer than the others.
 
-Summaries weigh terms by another formula (`text.terms.weigh`): there no question is asked, and a term that one message
-repeats is what the message is about.
+Summaries weigh terms by another formula (`text.terms.tf_idf_weights`): there no question is asked, and a term that
+one message repeats is what the message is about.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Two kinds of waiting. A saver's own calls share a run lock: LangGraph saves a task's writes and the next checkpoint in
 the background, begun in this order but not necessarily finished in it, and a write that arrived after the checkpoint
-which applies it would never be named by a list (`InFlightWrites`). Other captures, in any thread or loop, let a
+which applies it would never be named by a list (`InFlight`). Other captures, in any thread or loop, let a
 checkpoint go first, because it says where a run goes on (`InFlightPuts`).
 """
 
