@@ -219,8 +219,7 @@ class CompactionConfig:
         base = self._runtime.policy
         if ref is None and changes.get("compact_ahead") is not None:
             raise Invalid(
-                "is set for one conversation here, and for all where the database is opened (the settings, or "
-                "open(compaction=…)): an append does not read what is set here for all",
+                "can only be set per conversation here; set it globally in the settings or with open(compaction=…)",
                 field="compact_ahead",
             )
 
@@ -307,7 +306,7 @@ class Everthread:
     def workspaces(self) -> ConversationWorkspaces:
         """The folders of the conversations: uploads, and the files that tools read and write."""
         if self._workspaces is None:
-            raise Conflict("it was opened without a place for workspaces; `everthread.open` gives it one")
+            raise Conflict("the database has no workspace storage; use everthread.open()")
         return self._workspaces
 
     @property

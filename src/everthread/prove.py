@@ -179,7 +179,7 @@ class _Bundle:
         elif "signed" in value:
             self.signed = value["signed"]
         else:
-            raise Wrong("a line that is no part of a bundle")
+            raise Wrong("a line that does not belong to a bundle")
 
     def _read_entry(self, entry: Mapping[str, Any]) -> None:
         self.entries += 1

@@ -76,7 +76,7 @@ class Runtime:
     vectors: Vectors | None = None
     """Where vectors are kept."""
     recall: RecallPolicy = field(default_factory=RecallPolicy)
-    """How the old is looked for."""
+    """Recall settings."""
     owners_embedded: dict[str, float] = field(default_factory=dict)
     """When vectors were last asked for of all that an owner has, by a clock that only goes on."""
     appends: Timings = field(default_factory=Timings)

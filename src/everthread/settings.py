@@ -103,7 +103,7 @@ class Settings(BaseSettings):
     """Where payloads over 64 KiB are kept: `file:///var/lib/everthread/blobs` or `s3://bucket/folder`; in the database
     when nothing is set."""
     owner: str = Field(default=LOCAL, min_length=1)
-    """Whose conversations are meant."""
+    """Default owner of conversations."""
     model: str | None = None
     """The chat model that answers: `openai:gpt-5-mini`, `gguf:/path/to/model.gguf`, `scripted:echo`; without one, a toy
     on this machine (`local:smollm2`)."""
@@ -119,11 +119,11 @@ class Settings(BaseSettings):
     model_base_url: str | None = Field(default=None, repr=False)
     """The address of an OpenAI-compatible server, such as `http://localhost:11434/v1`, for models named `openai:…`."""
     model_seconds: float = Field(default=120.0, gt=0)
-    """How long a model may be silent before it is given up."""
+    """How long a model may be silent before the call is abandoned."""
     max_loops: int = Field(default=25, ge=1, le=1000)
-    """How often a model may be asked in one turn; then it must answer."""
+    """Maximum number of model calls in one turn; then the model must answer."""
     feature_summary: bool = True
-    """Whether turns summarise what is old by themselves."""
+    """Whether turns compact the conversation automatically."""
     feature_recall: bool = True
     """Whether turns bring back what a question asks for from before the window."""
     feature_memory: bool = True
@@ -150,11 +150,11 @@ class Settings(BaseSettings):
     mcp_file: Path | None = None
     """A JSON file that names MCP servers, whose tools models may use."""
     recall_top_k: int = Field(default=RecallPolicy().top_k, ge=0, le=100)
-    """How many episodes `context(query=…)` brings back."""
+    """Maximum number of episodes that `context(query=…)` recalls."""
     recall_scope: Scope = RecallPolicy().scope
-    """Where `recall` looks unless it is told: `conversation`, or `owner` for all conversations."""
+    """Where `recall` searches by default: `conversation`, or `owner` for all conversations."""
     recall_time_limit_seconds: float = Field(default=RecallPolicy().time_limit_seconds, gt=0, le=600)
-    """How long finding by meaning may take before words answer alone."""
+    """How long search by meaning may take before it falls back to words alone."""
     recall_embed_ahead: bool = RecallPolicy().embed_ahead
     """Whether messages get their vectors as they are stored, not when meaning is first asked for in a conversation."""
     recall_meaning: float = Field(default=RecallWeights().meaning, ge=0, le=1)
@@ -217,25 +217,25 @@ class Settings(BaseSettings):
     """Whether a key or token is needed on a loopback address too, as behind a reverse proxy. Unless it is set, as soon
     as there are keys or a way to verify tokens, and for requests that say a proxy forwarded them."""
     jwt_secret: SecretStr | None = None
-    """The secret that tokens are signed with, where somebody else gives them out."""
+    """The secret that tokens are signed with, where another service issues them."""
     jwt_jwks_url: str | None = None
-    """Where the public keys of whoever gives out tokens are."""
+    """Where the token issuer publishes its public keys."""
     jwt_audience: str | None = None
-    """Whom a token must be for."""
+    """Required audience of tokens."""
     jwt_issuer: str | None = None
-    """Whom a token must be from."""
+    """Required issuer of tokens."""
     requests_per_minute: int = Field(default=1200, ge=0, le=10_000_000)
-    """How often each key may ask; 0: as often as it likes."""
+    """Requests per minute that each key may make; 0 = unlimited."""
     max_body_bytes: int = Field(default=16 * 1024 * 1024, ge=1024, le=2**31)
-    """How large a request may be."""
+    """Maximum size of a request body."""
     max_upload_bytes: int = Field(default=256 * 1024 * 1024, ge=1024, le=2**40)
-    """How large a file or an archive may be that comes in."""
+    """Maximum size of an uploaded file or archive."""
     cors_origins: Annotated[str, AfterValidator(lambda given: _origins(given))] = ""
     """Which pages from elsewhere may call the service: origins such as `http://localhost:3000`, with commas between; on
     a loopback address they need no key. `*`: every page, with a key."""
     max_import_bytes: int = Field(default=128 * 1024 * 1024, ge=1024, le=2**40)
-    """How large one conversation of an archive may be that comes in, unpacked: its text and 1 KiB for each entry. It is
-    held in memory, a few times over; one import at a time is."""
+    """Maximum size of one conversation of an imported archive, unpacked: its text and 1 KiB for each entry. It is held
+    in memory, a few times over, by one import at a time."""
 
     langgraph_config: Path | None = None
     """A `langgraph.json` whose graphs the service serves."""
@@ -311,7 +311,7 @@ def _origins(given: str) -> str:
             if len(origins) > 1:
                 raise _bad_origin("`*` already is every page; name no other, or leave `*` out")
         elif (written := _as_browsers_write(origin)) is None:
-            raise _bad_origin(f"{origin!r} is no origin; write one such as http://localhost:3000, or `*`")
+            raise _bad_origin(f"{origin!r} is not a valid origin; write one such as http://localhost:3000, or `*`")
         elif written != origin:
             raise _bad_origin(f"{origin!r} is not how browsers write it; write {written}")
     return ",".join(origins)
@@ -411,7 +411,7 @@ def _environment() -> Iterator[_Source]:
     """Also the one variable that has no prefix; the one that has it goes before."""
     present = {name.upper(): text for name, text in os.environ.items() if text}
     if (whole := f"{PREFIX}{COMPACTION}".upper()) in present:
-        raise Invalid(f"is set one by one, such as {whole}_THRESHOLD=0.7", field=whole)
+        raise Invalid(f"set each field separately, e.g. {whole}_THRESHOLD=0.7", field=whole)
     plain: dict[str, Any] = EnvSettingsSource(Settings)()
     head = f"{PREFIX}{COMPACTION}_".upper()
     for variable in sorted(name for name in present if name.startswith(head)):
@@ -441,9 +441,9 @@ def _complaints(problem: ValidationError, chosen: Mapping[str, _Source]) -> Iter
         name = ".".join(map(str, error["loc"]))
         where = f" (set by {_where(name, chosen)})"
         if error["type"] == "extra_forbidden":
-            yield f"there is no setting {name!r}{where}; see `everthread config` for those there are"
+            yield f"unknown setting {name!r}{where}; `everthread config` lists them all"
         else:
-            yield f"the setting {name!r} cannot be taken: {error['msg']}{where}"
+            yield f"invalid value for the setting {name!r}: {error['msg']}{where}"
 
 
 def _placed(problem: Invalid, chosen: Mapping[str, _Source]) -> Invalid:

@@ -175,7 +175,7 @@ def test_recall_of_what_nobody_said_notes_that_nothing_is_found(talk: Quick) -> 
 
 
 def test_a_search_by_meaning_without_an_embedder_says_that_it_is_by_words(talk: Quick) -> None:
-    assert "searched by words only: there is no embedder here" in talk("search", "--meaning", "lighthouse").err
+    assert "searched by words only: no embedder is installed" in talk("search", "--meaning", "lighthouse").err
     told = talk("search", "--meaning", "lighthouse", "--json").json
     assert (told["hits"][0]["id"], told["by_meaning"]) == ("a1", False)
     assert "no embedder" in told["why_words_alone"]

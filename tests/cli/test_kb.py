@@ -71,7 +71,7 @@ def test_what_cannot_be_done_is_told_by_an_exit_code(quick: Quick, line: tuple[s
 
 def test_a_search_that_finds_nothing_says_where_it_looked(quick: Quick, folder: Path) -> None:
     quick("append", "c", input=[user("hello")])
-    assert "there are no documents" in quick("kb", "search", "grinder").err
+    assert "no documents yet" in quick("kb", "search", "grinder").err
     quick("kb", "add", "notes", str(folder / "machine.md"))
     ran = quick("kb", "search", "nosuch", "aardvark")
     assert (ran.code, ran.out, ran.err) == (0, "", "nothing found in notes\n")

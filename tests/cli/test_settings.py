@@ -136,8 +136,8 @@ def test_a_variable_is_read_as_what_its_field_is(
         ("EVERTHREAD_COMPACTION_ENABLED", "perhaps", "compaction.enabled: must be true or false"),
         ("EVERTHREAD_COMPACTION_STRATEGY", "poetic", "compaction.strategy: must be one of auto, chat"),
         ("MAX_MESSAGE_HISTORY", "9", "compaction.max_message_history: 9 is not allowed; choose from 10 to 100"),
-        ("EVERTHREAD_LOG_FORMAT", "xml", "'log_format' cannot be taken"),
-        ("EVERTHREAD_COMPACTION", "{}", "one by one"),
+        ("EVERTHREAD_LOG_FORMAT", "xml", "invalid value for the setting 'log_format'"),
+        ("EVERTHREAD_COMPACTION", "{}", "set each field separately"),
         ("EVERTHREAD_COMPACTION_KEEP_RECNET", "5", "unknown compaction setting; available: breaker_failures"),
     ],
 )

@@ -146,7 +146,7 @@ def test_a_system_prompt_over_the_limit_is_refused_and_says_so() -> None:
 
 def test_a_refusal_tells_what_the_system_prompt_counts_to_not_the_whole_history() -> None:
     prompt = message_tokens(system(LONG))
-    with pytest.raises(ContextOverflow, match=f"system prompt alone counts to {prompt:,} tokens, the limit is 1,000"):
+    with pytest.raises(ContextOverflow, match=f"system prompt alone is {prompt:,} tokens; the limit is 1,000"):
         fit(units([system(LONG), *[user(LONG)] * 9]), limited(1_000))
 
 

@@ -437,7 +437,7 @@ async def test_a_job_that_ends_the_task_it_runs_in_does_not_end_the_worker(
         await put(et, conv)
         await until(lambda: _has(diary, conv.id))
     if not url.startswith("postgres"):  # there each job has a task of its own
-        assert "a loop of the worker ended, another is begun: it was cancelled" in caplog.text
+        assert "a loop of the worker ended; restarting: it was cancelled" in caplog.text
 
 
 async def _has(diary: Diary, id: str) -> bool:

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 NAMED = re.compile(r"`(?P<name>[A-Za-z_][\w.]*)(?:\([^`]*\))?`")
-LOOKS_LIKE_OURS = re.compile(r"_?[A-Z]\w*[a-z]\w*|\w+_\w+|_\w+")
-"""A class, or a name of several words; a single word may be anything."""
+LOOKS_LIKE_OURS = re.compile(r"_?[A-Z][a-z0-9]+[A-Z]\w*|\w+_\w+|_\w+")
+"""A name of several words, or a private one; a single word may be anything."""
 OF_OTHERS = frozenset({
     # names of other programs and of their data
-    "Host", "Multiprocess", "langgraph_sdk", "compact_boundary", "send_timeout",
+    "langgraph_sdk", "compact_boundary", "environment_context", "send_timeout",
     # examples of what a user may write
-    "Budgets", "EVERTHREAD_CONFIG", "call_1", "notes_search", "snake_case",
+    "EVERTHREAD_CONFIG", "call_1", "notes_search", "snake_case",
 })  # fmt: skip
 
 

@@ -1,1 +1,1 @@
-"""What the ports are married to: databases, vector stores, models, queues."""
+"""Implementations of the ports: databases, vector stores, models, queues."""

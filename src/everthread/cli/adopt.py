@@ -29,7 +29,7 @@ SaverOption = Annotated[
 async def adopt(
     cli: Invocation,
     saver: SaverOption,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what there is.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report; write nothing.")] = False,
     prune: Annotated[
         bool, typer.Option("--prune", help="Then remove the saver's older checkpoints and free their space.")
     ] = False,

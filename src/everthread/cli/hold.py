@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 hold = typer.Typer(no_args_is_help=True, help="Keep from being erased what a court may ask for.")
 app.add_typer(hold, name="hold")
-ByOption = Annotated[
-    str | None, typer.Option("--by", metavar="NAME", help="Who says so; you, unless another is named.")
-]
+ByOption = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who orders the hold; by default you.")]
 
 
 @command(hold, "add")

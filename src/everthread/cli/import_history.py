@@ -34,12 +34,12 @@ _EXPORTED = re.compile(rb'\{"conversation":\{"id":"|\{"seq":\d+,"id":"(?:[^"\\]|
 async def import_history(
     cli: Invocation, path: Annotated[Path, typer.Argument(metavar="PATH", help="A file, a folder, or a zip.")]
 ) -> None:
-    """Import conversations for the owner given by --owner. The format is found out; a second import adds nothing."""
+    """Import conversations for the owner given by --owner. The format is detected; a second import adds nothing."""
     from everthread.imports.detect import Shape, detect  # noqa: PLC0415 - startup
     from everthread.imports.importer import Importer  # noqa: PLC0415
 
     if not path.exists():
-        raise Invalid(f"there is no {path}", field="path")
+        raise Invalid(f"{path} does not exist", field="path")
     if not path.is_file() and not path.is_dir():
         raise Invalid(f"{path} is a pipe or a device; only files and folders can be imported", field="path")
     detected = detect(path) if path.is_file() else None

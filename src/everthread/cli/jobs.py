@@ -41,7 +41,7 @@ async def worker(
 async def jobs(
     cli: Invocation,
     limit: Annotated[int, typer.Option(metavar="N", min=0, max=1000, help="The maximum number.")] = 50,
-    dead: Annotated[bool, typer.Option("--dead", help="Only jobs that were given up.")] = False,
+    dead: Annotated[bool, typer.Option("--dead", help="Only jobs that failed for good.")] = False,
     retry: Annotated[int | None, typer.Option(metavar="ID", help="First requeue this dead job.")] = None,
     retry_all: Annotated[bool, typer.Option("--retry-all", help="First requeue all dead jobs.")] = False,
     discard: Annotated[int | None, typer.Option(metavar="ID", help="First delete this dead job.")] = None,

@@ -150,7 +150,7 @@ async def search_documents(
         hits = await et.knowledge.search(cli.owner, where, asked, limit=limit)
         searched = [one.name for one in await et.knowledge.collections(cli.owner)] if where is None else where
     if not searched and not route:
-        cli.out.note("there are no documents; everthread kb add adds some")
+        cli.out.note("no documents yet; add some with `everthread kb add`")
     elif searched and not hits:
         cli.out.note(f"nothing found in {', '.join(searched)}")
     for hit in hits:

@@ -60,7 +60,7 @@ def signed(head: dict[str, Any], pem: bytes) -> dict[str, Any]:
     except ImportError as problem:
         raise MissingExtra("signing needs an extra: pip install 'everthread[sign]'") from problem
     except (ValueError, TypeError) as problem:
-        raise Invalid(f"is no private Ed25519 key without a password: {problem}", field="key") from problem
+        raise Invalid(f"must be an unencrypted Ed25519 private key: {problem}", field="key") from problem
 
 
 async def bundle(store: Store, ref: Ref, pem: bytes | None) -> AsyncIterator[dict[str, Any]]:

@@ -59,7 +59,7 @@ _PLIST = """\
 @command(app)
 async def watch(
     cli: Invocation,
-    once: Annotated[bool, typer.Option("--once", help="Read what there is, and stop.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Read all existing sessions once, then stop.")] = False,
     page: Annotated[
         bool, typer.Option("--page/--no-page", help="Also serve the page, and open it in the browser.")
     ] = True,

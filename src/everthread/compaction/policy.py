@@ -132,9 +132,9 @@ again in a turn of our agent, where LangGraph and LangChain read it too."""
 MOST_KEPT: Final = 99
 """Of `keep_recent` where no number bounds the window."""
 SUMMARY_SHARE: Final = 4
-"""What part of its source a summary may take …"""
+"""What part of its source a summary may take, where that is more than `ORDINARY_SUMMARY_TOKENS`."""
 ORDINARY_SUMMARY_TOKENS: Final = 1_000
-"""… where that is more than this."""
+"""How long any summary may be, however short its source."""
 
 
 def summary_tokens(policy: CompactionPolicy, source_tokens: int) -> int:

@@ -35,9 +35,9 @@ from everthread.context.window import Omitted, user_turn_of_each
 from everthread.core.errors import ContextOverflow
 
 LARGEST_SHARE = 8
-"""Step 2: no message before the newest turn takes more than this part of the room …"""
+"""Step 2: no message before the newest turn takes more than one part in this many of the room."""
 LARGEST_SHARE_NOW = 3
-"""… and none of the newest turn more than this."""
+"""The same of messages of the newest turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,13 +159,13 @@ class _Draft:
     def fitted(self) -> FitResult:
         if self.room <= 0 < self.total - self.limit:
             raise ContextOverflow(
-                f"the system prompt alone counts to {self.limit - self.room:,} tokens, the limit is {self.limit:,}. "
+                f"the system prompt alone is {self.limit - self.room:,} tokens; the limit is {self.limit:,}. "
                 "Shorten it, or give the model a larger window"
             )
         if self.total > self.limit:
             raise ContextOverflow(
-                f"the smallest request counts to {self.total:,} tokens, the limit is {self.limit:,}; of the limit the "
-                f"system prompt leaves {self.room:,}. Shorten it, or give the model a larger window"
+                f"the smallest request is {self.total:,} tokens; the limit is {self.limit:,}, which leaves "
+                f"{self.room:,} after the system prompt. Shorten the prompt, or give the model a larger window"
             )
         shown = [index for number, group in enumerate(self.groups) if number not in self.dropped for index in group]
         left_out = sorted(index for number in self.dropped for index in self.groups[number])

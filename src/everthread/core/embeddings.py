@@ -185,6 +185,6 @@ def check_dimension(given: int, kept: int, model: str) -> None:
     """Raise Invalid unless a vector has the dimension of the stored vectors of the same model."""
     if given != kept:
         raise Invalid(
-            f"has {given} numbers, but those kept of {model!r} have {kept}; a model of another form needs another name",
+            f"has {given} dimensions, but vectors stored for {model!r} have {kept}; use another name for another model",
             field="vector",
         )

@@ -127,7 +127,7 @@ def tool_from(
         raise Invalid(f"must be letters, digits, - and _, at most 64, not {tool_name!r}", field="name")
     text = inspect.cleandoc(description or function.__doc__ or "")
     if not text:
-        raise Invalid(f"the tool {tool_name!r} needs a docstring: a model chooses by it", field="description")
+        raise Invalid(f"the tool {tool_name!r} needs a docstring: models use it to choose a tool", field="description")
     if timeout_seconds is not None and not timeout_seconds > 0:
         raise Invalid("must be more than 0", field="timeout_seconds")
     return RegisteredTool(

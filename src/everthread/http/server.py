@@ -161,7 +161,7 @@ class Server(uvicorn.Server):
         problem = None if not work.done() or work.cancelled() else work.exception()
         if problem is not None:  # what could not be written down is closed by the next process
             why = "it took too long" if isinstance(problem, asyncio.CancelledError) else problem
-            _LOG.warning("not every turn wrote down its end: %s", why)
+            _LOG.warning("some turns did not save their final state: %s", why)
 
 
 def address_of(listener: socket.socket) -> str:

@@ -92,7 +92,7 @@ async def run_jobs(
         while not stop.is_set():
             ended, _ = await asyncio.wait({stopped, *loops}, return_when=asyncio.FIRST_COMPLETED)
             for loop in loops & ended if not stop.is_set() else ():
-                _LOG.error("a loop of the worker ended, another is begun: %s", _describe_end(loop))
+                _LOG.error("a loop of the worker ended; restarting: %s", _describe_end(loop))
                 loops = {start_loop(_RESTART_SECONDS), *loops - {loop}}
         await asyncio.wait(loops, timeout=pace.stop_seconds)
     finally:

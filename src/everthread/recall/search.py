@@ -89,7 +89,7 @@ _QUOTE_MARGIN_TOKENS = 6
 _STRONG_COVERAGE = 0.4
 """A hit that has so much of the question is a strong match. Measured: of questions whose answer is there 45 to 84 in a
 hundred have one, of the same questions put to another conversation 7 to 29 (docs/benchmarks/recall.md)."""
-_NO_EMBEDDER = "there is no embedder here; `everthread doctor` tells how to get one"
+_NO_EMBEDDER = "no embedder is installed; `everthread doctor` says how to get one"
 _MEANING_IS_OFF = "meaning has no weight here: set `recall_meaning` above 0"
 _NO_VECTORS = "no vectors are made yet: `everthread reindex` makes them"
 

@@ -465,4 +465,4 @@ class RunEngine:
                     await self.prune()
                     prune_at = time.monotonic() + _PRUNE_SECONDS
             except Exception as problem:  # noqa: BLE001 - the worker loop: the next round tries again
-                _LOG.warning("dead runs were not looked for", exc_info=problem)
+                _LOG.warning("could not check for dead runs", exc_info=problem)

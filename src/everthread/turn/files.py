@@ -50,7 +50,7 @@ async def name_files(
             if not same:
                 there = ", ".join(one.path for one in files) or "none"
                 raise Invalid(
-                    f"there is no file {name!r} in this conversation; upload it first. It has: {there}",
+                    f"this conversation has no file {name!r}; upload it first. Its files: {there}",
                     field=f"files[{place}]",
                 )
         lines.append(same[-1])

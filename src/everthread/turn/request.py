@@ -179,7 +179,7 @@ async def validate(conversation: Conversation, message: object, agent: Agent, op
     if not questions:
         before = await _newest(conversation)
         if not messages and not before:
-            raise Invalid("there are no messages, and nothing was said before that could be answered", field="messages")
+            raise Invalid("must not be empty: the conversation has no earlier message to answer", field="messages")
         questions = [without_notes(one.text) for one in before if one.role == "user"]
     return TurnRequest(
         turn=turn,

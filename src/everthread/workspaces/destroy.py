@@ -38,7 +38,7 @@ def destroy(place: Path) -> int:
                 raise StoreError(f"a workspace could not be removed: {problem.strerror}") from problem
         else:
             return count
-    raise StoreError("a workspace could not be removed: files are made there all the time")
+    raise StoreError("a workspace could not be removed: files keep being created in it")
 
 
 def open_folder(name: str | Path, parent: int | None = None) -> int:

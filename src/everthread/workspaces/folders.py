@@ -67,7 +67,7 @@ class FolderWorkspaces:
         for _ in range(_MAX_TRIES):
             with suppress(FileNotFoundError):  # somebody removes it at this very moment
                 return self._open(home, ref, expected, off_record)
-        raise StoreError(f"the workspace of {ref.id!r} is removed again and again; try later")
+        raise StoreError(f"the workspace of {ref.id!r} keeps being removed; try later")
 
     def _open(self, home: Path, ref: Ref, expected: bool, off_record: bool) -> FolderWorkspace:
         was_here = (home / _FILES).is_dir()
@@ -254,7 +254,7 @@ class FolderWorkspace:
 
     def _check_open(self) -> None:
         if not self.is_there():
-            raise NotFound("the workspace is gone; it is made anew when it is opened again")
+            raise NotFound("the workspace is gone; opening it again creates an empty one")
 
     def _check_quota(self, path: str, more: int) -> None:
         there = {file.path: file.size_bytes for file in no_follow.walk(self._files)}
@@ -314,7 +314,7 @@ def _notice(home: Path, was_here: bool, expected: bool) -> str | None:
         return None
     (home / _UPLOADS).unlink(missing_ok=True)
     names = f" Uploads that are gone: {', '.join(one['name'] for one in lost)}." if lost else ""
-    return f"The workspace had vanished and was made anew, empty.{names}"
+    return f"The workspace was missing and has been created again, empty.{names}"
 
 
 def _info(home: Path) -> WorkspaceInfo:

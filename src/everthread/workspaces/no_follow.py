@@ -140,7 +140,7 @@ def translate_errors(names: Sequence[str]) -> Iterator[None]:
 def _translate(problem: OSError, path: str) -> EverthreadError:
     match problem.errno:
         case code if code == ENOENT:
-            return NotFound(f"file not found: {path}; list_files shows what there is")
+            return NotFound(f"file not found: {path}; list_files shows all files")
         case code if code in (ELOOP, ENXIO):
             return Invalid(f"{path} is a link or not a regular file; links are not followed", field="path")
         case code if code == ENOTDIR:

@@ -61,7 +61,7 @@ async def test_a_workspace_that_vanished_is_made_anew_and_told_once(toolbox: Too
     await toolbox("write_file", path="a.txt", text="x")
     shutil.rmtree((await toolbox.context.files.workspace()).path)
     told = await toolbox("list_files")
-    assert told.startswith("[The workspace had vanished")
+    assert told.startswith("[The workspace was missing")
     assert told.endswith("There are no files.")
     assert "vanished" not in await toolbox("write_file", path="a.txt", text="again")
 

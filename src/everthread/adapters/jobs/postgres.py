@@ -132,7 +132,7 @@ class PostgresJobs:
                 failures = 0
             except Exception as problem:  # noqa: BLE001 - the worker loop: a server that went away comes back
                 failures += 1
-                _LOG.warning("the worker stopped (%s), and begins again", type(problem).__name__)
+                _LOG.warning("the worker stopped (%s); restarting", type(problem).__name__)
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(MAX_PAUSE_SECONDS, 2.0**failures / 10)):
                     await stop.wait()

@@ -54,7 +54,7 @@ def load_runner(path: Path, window: int) -> Runner:
     except ImportError as problem:
         raise MissingExtra("a local model needs an extra: pip install 'everthread[agent]'") from problem
     if not path.is_file():
-        raise MissingExtra(f"there is no model at {path}; fetch the small one once: everthread models fetch smollm2")
+        raise MissingExtra(f"no model at {path}; download the small one once: everthread models fetch smollm2")
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
     params.n_ctx = window

@@ -40,7 +40,7 @@ class PrometheusMetrics:
         )
         self._idle = self._counter("compactions_idle", "Compactions that found nothing old enough to summarise.")
         self._failures = self._counter("compaction_failures", "Compactions that came to nothing, by reason.", "reason")
-        self._cancelled = self._counter("compactions_cancelled", "Compactions that were given up.")
+        self._cancelled = self._counter("compactions_cancelled", "Compactions that were abandoned.")
         self._success = Gauge(
             "everthread_compaction_success_ratio",
             "Of the compactions that had something to do, the share that made a summary; NaN before the first.",
@@ -50,7 +50,7 @@ class PrometheusMetrics:
         self._seconds = self._histogram("compaction_seconds", "How long a compaction took that made a summary.")
         self._messages = self._counter("compaction_messages", "Messages in view before and after compactions.", "when")
         self._tokens = self._counter("compaction_tokens", "Tokens summarised, and of what stands for them.", "when")
-        self._refused = self._counter("summary_refusals", "Answers of a summary model in vain, by reason.", "reason")
+        self._refused = self._counter("summary_refusals", "Rejected summary-model answers, by reason.", "reason")
         self._exceptions = self._counter("compaction_exceptions", "What raised in compactions, by kind.", "error")
         self._truncations = self._counter("truncations", "Requests over the hard limit that were made to fit.")
         self._removed = self._counter("truncated_messages", "Messages that such requests no longer show one by one.")

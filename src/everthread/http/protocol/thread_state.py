@@ -232,7 +232,7 @@ def _checkpoint_before(given: Mapping[str, Any] | str) -> JsonObject:
     try:
         found = CheckpointRef.model_validate(given.get("configurable", given)).configurable()
     except ValidationError as problem:
-        raise Invalid(f"is no checkpoint: {problem.errors()[0]['msg']}", field="before") from problem
+        raise Invalid(f"invalid checkpoint: {problem.errors()[0]['msg']}", field="before") from problem
     if not found.get("checkpoint_id"):  # ignored, it would give every page the same states, without end
         raise Invalid("must name a checkpoint: its id, or an object with a checkpoint_id", field="before")
     return found

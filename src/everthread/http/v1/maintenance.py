@@ -61,7 +61,7 @@ class JobOut(BaseModel):
     error: str | None = Field(description="Of the last attempt.")
     put_at: datetime
     due_at: datetime | None
-    died_at: datetime | None = Field(description="When it was given up; null unless it is dead.")
+    died_at: datetime | None = Field(description="When it failed for good; null unless it is dead.")
 
 
 class JobsOut(BaseModel):

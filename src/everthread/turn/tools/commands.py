@@ -54,7 +54,7 @@ async def run_command(
     code, output = await run_in_jail(command, folder, seconds, tool_context.policy.command_output_bytes)
     if code == jail.CANNOT_CONFINE and not jail.can_confine():
         raise Conflict(
-            "this system cannot hold a program in its folder (it needs Landlock, on x86_64 or aarch64); nothing was run"
+            "this system cannot sandbox commands (that needs Landlock, on x86_64 or aarch64); nothing was run"
         )
     ended = f"killed after {seconds:g} seconds" if code is None else f"exit code {code}"
     return f"{output}\n[{ended}]" if output else f"[{ended}, nothing printed]"

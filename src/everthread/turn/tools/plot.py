@@ -85,7 +85,7 @@ async def plot(
     urls = {f"{kind}_url": f"{prefix}/{quote(path)}" for kind, path in zip(kinds, paths, strict=True)}
     named = {f"{kind}_path": path for kind, path in zip(kinds, paths, strict=True)}
     tool_context.state_changes.set_visualization({"success": True, "title": title, **urls, **named})
-    note = f" There is no font here for: {picture.missing_glyphs}." if picture.missing_glyphs else ""
+    note = f" No installed font has: {picture.missing_glyphs}." if picture.missing_glyphs else ""
     return f"Drawn: {png}, {pdf}; the numbers are in {table}.{note}"
 
 

@@ -57,7 +57,7 @@ def parse(url: str) -> Address:
         shown = _place(parts, parameters)
     except ValueError:
         raise Invalid(
-            "is not an address that PostgreSQL takes; write postgresql://user:password@host:port/name, and special "
+            "is not a valid PostgreSQL URL; write postgresql://user:password@host:port/name, and special "
             "characters of the password as %40 and the like",
             field="url",
         ) from None

@@ -61,7 +61,7 @@ def translated(problem: Exception, address: Address) -> StoreError:
     if state in _DAMAGED:
         return StoreDamaged(f"PostgreSQL: {text(problem, address)}: restore a backup")
     if state in _READ_ONLY:
-        return StoreError("the server takes no writes, as a standby does; nothing was stored: name the primary")
+        return StoreError("the server is read-only (a standby?); nothing was stored: connect to the primary")
     return StoreError(f"PostgreSQL: {text(problem, address)}; nothing of this call was stored")
 
 

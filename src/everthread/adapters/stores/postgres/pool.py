@@ -220,9 +220,7 @@ async def connect(address: Address, **options: object) -> Connection:
             **{**options, "connection_class": _WellRead},
         )
     except ValueError:  # quotes the part of the address that it does not understand
-        raise Invalid(
-            "is not an address that PostgreSQL takes; write postgresql://user@host/name", field="url"
-        ) from None
+        raise Invalid("is not a valid PostgreSQL URL; write postgresql://user@host/name", field="url") from None
     except errors.DRIVER as problem:
         raise errors.cannot_connect(problem, address) from problem
     return connection

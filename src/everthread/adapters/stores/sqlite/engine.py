@@ -56,12 +56,12 @@ class _Request:
     in_transaction: bool
     is_synced: bool = True
     loop: asyncio.AbstractEventLoop | None = None
-    """None for a caller that blocks …"""
+    """None for a caller that blocks, which waits for the write lock and then looks at `is_done`."""
     future: asyncio.Future[Any] | None = None
     result: Any = None
     error: BaseException | None = None
     is_done: bool = False
-    """… which sees this when it holds the write lock."""
+    """Set when another caller's transaction has included it."""
     submitted_at: float = field(default_factory=time.perf_counter)
 
     def finish(self) -> None:
