@@ -16,6 +16,7 @@
       invalid_requests   requests that a provider would refuse
       memory_sentences   what the rules remember of what users say
       summary_truth      planted lies that are caught in a model's summaries
+      changed_minds      whether summaries tell what was taken back or changed
     python -m benchmarks front       # with defaults, until all background work is done:
       front_door         four turns, archived only and in use
       front_door_lag     how late the event loop is while the worker is at full work

@@ -9,6 +9,7 @@ from pathlib import Path
 from benchmarks import (
     answers_in_view,
     append,
+    changed_minds,
     checkpoints,
     context_cost,
     embedders,
@@ -47,6 +48,7 @@ CONTEXT: dict[str, Scenario] = {
     "facts_kept": facts_kept.run,
     "invalid_requests": invalid_requests.run,
     "summary_truth": summary_truth.run,
+    "changed_minds": changed_minds.run,
     "answers_in_view": answers_in_view.run,
     "memory_sentences": memory_sentences.run,
 }
