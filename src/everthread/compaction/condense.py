@@ -28,11 +28,10 @@ from everthread.compaction.summary_format import (
     mention_list,
     parse_summary,
 )
-from everthread.compaction.superseded import mark_superseded
+from everthread.compaction.superseded import mark_superseded, may_replace
 from everthread.context.ingredients import QuotedSummary
 from everthread.context.tokens import count_tokens
 from everthread.core.compactions import Compaction
-from everthread.text import cues
 from everthread.text.facts import Fact, find_facts
 from everthread.text.language import Language, readable
 from everthread.text.sentences import split_sentences
@@ -82,7 +81,7 @@ def condense(summaries: Sequence[ChildSummary], *, max_tokens: int, count_tokens
         first=[*goals[:1], *(one for one in candidates if one.section == "standing")],
         count_tokens=count_tokens,
     )
-    said_later = [(line.last_seq, line.text) for line, _ in lines if line.section in ("decisions", "facts", "goal")]
+    said_later = [(line.last_seq, line.text) for line, _ in lines if line.section != "mentioned"]
     best_first = mark_superseded([lines[candidate.index][0] for candidate in chosen], said_later, language)
     prose = format_summary(lines_that_fit(best_first, language, prose_tokens, count_tokens), language)
     said: dict[int, str] = {}
@@ -150,7 +149,7 @@ def _with_marks(told: Sequence[Compaction]) -> list[QuotedSummary]:
         quoted.append(
             QuotedSummary(id=one.id, first_seq=one.first_seq, last_seq=one.last_seq, text=text, tokens=tokens)
         )
-        later += [(line.last_seq, line.text) for line in lines if cues.revises(line.text)]
+        later += [(line.last_seq, line.text) for line in lines if may_replace(line.text)]
     return quoted[::-1]
 
 

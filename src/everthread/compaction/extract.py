@@ -54,12 +54,11 @@ from everthread.compaction.summary_format import (
     source_tag,
     to_one_line,
 )
-from everthread.compaction.superseded import mark_superseded
+from everthread.compaction.superseded import mark_superseded, replaced_by, said_later
 from everthread.compaction.tool_calls import CallOutcome, call_outcomes, outcome_line
 from everthread.text import cues
 from everthread.text.facts import Fact
 from everthread.text.language import Language
-from everthread.text.sentences import split_sentences
 from everthread.text.terms import terms
 
 # A summary longer than this part of its source saves too little to be read instead of it.
@@ -105,6 +104,10 @@ class _Draft:
     shares: dict[Section, float]
     message_share: float
 
+    def marked(self, lines: Sequence[SummaryLine]) -> list[SummaryLine]:
+        """The lines, each that was replaced with its mark."""
+        return mark_superseded(lines, self.said_later, self.language)
+
 
 def extract(
     sources: Sequence[Source],
@@ -135,12 +138,7 @@ def _draft(read: Sequence[Source], facts: Sequence[Fact], kind: ConversationKind
         candidates=made,
         first=first,
         ranked=rank_facts(facts, read),
-        said_later=[
-            (source.seq, piece.text)
-            for source in read
-            if is_user(source) and cues.revises(source.text)
-            for piece in split_sentences(source.text)
-        ],
+        said_later=said_later(read),
         said=texts_by_seq(read),
         days={source.seq: source.said_at.date().isoformat() for source in read if source.said_at},
         language=language,
@@ -151,19 +149,31 @@ def _draft(read: Sequence[Source], facts: Sequence[Fact], kind: ConversationKind
 
 def _write(draft: _Draft, prose_tokens: int, list_tokens: int, count_tokens: TokenCounter) -> tuple[str, str]:
     """The sentences, and the list of the facts that none of them holds."""
+    told = _marked_lines(draft, prose_tokens, draft.first, count_tokens)
+    said = {line.last_seq for line in told}
+    newer = {seq for line in told if (seq := replaced_by(line)) is not None} - said
+    if newer:  # what replaced a line is told too
+        wanted = [one for one in draft.candidates if one.last_seq in newer and cues.revises(one.text)]
+        told = _marked_lines(draft, prose_tokens, [*draft.first, *wanted], count_tokens)
+    lines = lines_that_fit(told, draft.language, prose_tokens, count_tokens)
+    prose = format_summary(lines, draft.language)
+    missing = split_kept(prose, draft.ranked)[1]
+    return prose, mention_list(missing, draft.said, draft.language, list_tokens, count_tokens, draft.marked)
+
+
+def _marked_lines(
+    draft: _Draft, prose_tokens: int, first: Sequence[CandidateLine], count_tokens: TokenCounter
+) -> list[SummaryLine]:
+    """The chosen lines, best first, each that was replaced with its mark."""
     chosen = select_candidates(
         draft.candidates,
         room_tokens=int(prose_tokens * ESTIMATE_SLACK),
         shares=draft.shares,
         message_share=draft.message_share,
-        first=draft.first,
+        first=first,
         count_tokens=count_tokens,
     )
-    told = mark_superseded(list(_lines(chosen, draft.days)), draft.said_later, draft.language)
-    lines = lines_that_fit(told, draft.language, prose_tokens, count_tokens)
-    prose = format_summary(lines, draft.language)
-    missing = split_kept(prose, draft.ranked)[1]
-    return prose, mention_list(missing, draft.said, draft.language, list_tokens, count_tokens)
+    return draft.marked(list(_lines(chosen, draft.days)))
 
 
 def extract_openings(sources: Sequence[Source], *, max_tokens: int, count_tokens: TokenCounter) -> str:

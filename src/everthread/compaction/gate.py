@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,12 +21,14 @@ from everthread.compaction.sources import Source, TokenCounter, speaker
 from everthread.compaction.standing import with_standing
 from everthread.compaction.summary_format import (
     FACTS_SHARE,
+    SummaryLine,
     cut_at_sentence,
     join_within,
     language_of_summary,
     mention_list,
     strip_mentions,
 )
+from everthread.compaction.superseded import mark_superseded, said_later
 from everthread.text.control_syntax import has_role_marks, has_tool_syntax, is_dialogue
 from everthread.text.facts import Fact
 from everthread.text.language import readable
@@ -114,7 +116,7 @@ def check_summary(
     if by_model:
         prose = with_standing(prose, sources, most_tokens, count_tokens)
         list_tokens = int(FACTS_SHARE * max_tokens)
-        text = _with_missing_facts(prose, ranked, texts_by_seq(sources), most_tokens, list_tokens, count_tokens)
+        text = _with_missing_facts(prose, ranked, sources, most_tokens, list_tokens, count_tokens)
     else:
         text = cut_at_sentence(readable(summary_text).strip(), most_tokens, count_tokens)
     if not text:
@@ -161,19 +163,24 @@ def _model_rejection(prose: str, tokens: int, wanted_tokens: int) -> Rejected | 
 def _with_missing_facts(
     prose: str,
     ranked: Sequence[Fact],
-    said: Mapping[int, str],
+    sources: Sequence[Source],
     most_tokens: int,
     list_tokens: int,
     count_tokens: TokenCounter,
 ) -> str:
     """The prose with the list of what it dropped; the prose is cut to make room for the list, not the other way."""
     language = language_of_summary(prose)
+    said, later = texts_by_seq(sources), said_later(sources)
+
+    def marked(lines: Sequence[SummaryLine]) -> list[SummaryLine]:
+        return mark_superseded(lines, later, language)
+
     missing = split_kept(prose, ranked)[1]
-    wanted = mention_list(missing, said, language, min(list_tokens, most_tokens // 2), count_tokens)
+    wanted = mention_list(missing, said, language, min(list_tokens, most_tokens // 2), count_tokens, marked)
     text = cut_at_sentence(prose, most_tokens - (count_tokens(wanted) + 1 if wanted else 0), count_tokens)
     # The cut may have dropped better facts than were listed.
     room_tokens = min(list_tokens, most_tokens - count_tokens(text) - 1)
-    listed = mention_list(split_kept(text, ranked)[1], said, language, room_tokens, count_tokens)
+    listed = mention_list(split_kept(text, ranked)[1], said, language, room_tokens, count_tokens, marked)
     return join_within(text, listed, most_tokens, count_tokens)
 
 

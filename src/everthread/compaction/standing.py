@@ -11,10 +11,12 @@ from everthread.compaction.sources import Source, TokenCounter, is_user
 from everthread.compaction.summary_format import (
     SECTION_TITLES,
     SummaryLine,
+    cited_seqs,
     format_line,
     language_of_summary,
     to_one_line,
 )
+from everthread.compaction.superseded import mark_superseded, replaced_by, said_later
 from everthread.text import cues
 from everthread.text.sentences import split_sentences
 from everthread.text.terms import overlap, terms
@@ -25,17 +27,23 @@ STANDING_SHARE = 0.6
 _LONGEST_CHARS = 320
 _SAID = 0.75
 """A line that holds so many of the words of an order holds the order."""
+_SAID_WITH_SOURCE = 0.4
 
 
 def is_standing(text: str) -> bool:
-    """Whether a user's sentence orders something for good or tells what is to be heeded; a question does neither."""
-    return len(text) <= _LONGEST_CHARS and cues.is_standing(text) and not cues.ends_in_question(text)
+    """Whether a user's sentence orders something for good, tells what is to be heeded, or ends either; a question does
+    none of it."""
+    return len(text) <= _LONGEST_CHARS and _may_stand(text) and not cues.ends_in_question(text)
+
+
+def _may_stand(text: str) -> bool:
+    return cues.is_standing(text) or cues.revokes(text)
 
 
 def standing_lines(sources: Sequence[Source]) -> Iterator[SummaryLine]:
     """What users said that holds for all times."""
     for source in sources:
-        if not is_user(source) or not cues.is_standing(source.text):
+        if not is_user(source) or not _may_stand(source.text):
             continue
         for piece in split_sentences(source.text):
             if piece.kind != "code" and is_standing(piece.text):
@@ -45,14 +53,17 @@ def standing_lines(sources: Sequence[Source]) -> Iterator[SummaryLine]:
 
 
 def with_standing(prose: str, sources: Sequence[Source], most_tokens: int, count_tokens: TokenCounter) -> str:
-    """A model's summary with the orders that it left out, before all else: as far as they take their share."""
-    told = [_stems(line) for line in prose.splitlines()]
+    """A model's summary with the orders that it left out, before all else: as far as they take their share.
+
+    One that was replaced in the same stretch is not put back; what replaced it is.
+    """
+    told = [(_stems(line), cited_seqs(line)) for line in prose.splitlines()]
     missing: list[SummaryLine] = []
-    for line in standing_lines(sources):
+    for line in mark_superseded(list(standing_lines(sources)), said_later(sources), "en"):
         own = _stems(line.text)
-        if own and not any(overlap(own, one) >= _SAID and len(one) >= len(own) * _SAID for one in told):
+        if replaced_by(line) is None and own and not any(_holds(one, seqs, own, line.last_seq) for one, seqs in told):
             missing.append(line)
-            told.append(own)
+            told.append((own, []))
     head = f"## {SECTION_TITLES[language_of_summary(prose)]['standing']}"
     lines = [head]
     for line in missing:
@@ -64,6 +75,13 @@ def with_standing(prose: str, sources: Sequence[Source], most_tokens: int, count
         return "\n".join([*lines, prose])
     before, _, after = prose.partition(head)
     return f"{before}{chr(10).join(lines)}{after}"
+
+
+def _holds(told: frozenset[str], cited: Sequence[tuple[int, int]], own: frozenset[str], seq: int) -> bool:
+    """Whether a line tells an order: by its words, of which it needs fewer where it cites the message."""
+    if any(first <= seq <= last for first, last in cited) and overlap(own, told) >= _SAID_WITH_SOURCE:
+        return True
+    return overlap(own, told) >= _SAID and len(told) >= len(own) * _SAID
 
 
 def _stems(text: str) -> frozenset[str]:

@@ -107,6 +107,11 @@ def parse_summary(text: str) -> Iterator[SummaryLine | str]:
             yield stripped
 
 
+def cited_seqs(text: str) -> list[tuple[int, int]]:
+    """The first and the last seq of each mark of a source in a text."""
+    return [(int(tag[1]), int(tag[2] or tag[1])) for tag in _TAG.finditer(text)]
+
+
 def _head_of(line: str) -> str:
     """What a heading says, without its marks and its colon; empty where a line is none."""
     marks = _HEAD_MARKS.match(line)
@@ -226,10 +231,14 @@ def mention_list(
     language: Language,
     max_tokens: int,
     count_tokens: TokenCounter,
+    marked: Callable[[Sequence[SummaryLine]], list[SummaryLine]] = list,
 ) -> str:
-    """A list of as many of the facts, best first, as fits, by what was `said` at each seq; empty when none does."""
+    """A list of as many of the facts, best first, as fits, by what was `said` at each seq; empty when none does.
+
+    `marked` says of the lines which of them no longer hold.
+    """
 
     def listed(size: int) -> str:
-        return format_summary(mention_lines(ranked[:size], said), language)
+        return format_summary(marked(mention_lines(ranked[:size], said)), language)
 
     return listed(longest_that_fits(len(ranked), lambda size: count_tokens(listed(size)) <= max_tokens))

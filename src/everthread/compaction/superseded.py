@@ -1,81 +1,255 @@
 """What a later message replaced: the line keeps its words and says by which message.
 
 A later statement replaces an earlier one when it takes something back or changes it (by its wording) and is about the
-same thing: by its rarer words, or by the very date, amount or name that it takes back, however that is written.
+same thing: by its rarer words, by the very date, amount or name that it takes back, however that is written, by what
+can hold only once (how to call the user, in which language to answer), or, where it names nothing ("15:30 then"),
+because the earlier one is the nearest that gives another time, day or amount.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 
-from everthread.compaction.summary_format import SummaryLine
+from everthread.compaction.sources import Source, is_user
+from everthread.compaction.summary_format import Section, SummaryLine
 from everthread.text import cues
 from everthread.text.facts import find_facts
 from everthread.text.language import Language
 from everthread.text.normal_forms import vaguer_dates
-from everthread.text.terms import overlap, terms, tf_idf_weights
+from everthread.text.sentences import split_sentences
+from everthread.text.terms import terms, tf_idf_weights
 from everthread.text.words import stem
 
 _MARKS: dict[Language, str] = {"en": " (replaced by [#{seq}])", "zh": "（已被 [#{seq}] 取代）"}
-# Of the words of the shorter one, weighed by how rare they are, so many must be shared.
+_MARKED = re.compile(r" \(replaced by \[#(\d+)\]\)$|（已被 \[#(\d+)\] 取代）$")
+# Of the words of the shorter one, weighed by how rare they are, so many must be shared: of what was decided …
 _SAME_SUBJECT = 0.3
-_MARKED_SECTIONS = ("goal", "standing", "decisions", "facts", "open")
+_BY_ONE_WORD = 0.5
+"""… where they share a single word …"""
+_SAME_FACT = 0.45
+"""… and of what was only told, which a later statement is seldom meant to replace …"""
+_SAME_CHINESE_FACT = 0.2
+"""… in Chinese, where most pairs of characters belong to no word."""
+_ENOUGH = 12
+"""Statements from which it can be told how rare a word is."""
+_MARKED_SECTIONS = ("goal", "standing", "decisions", "facts", "open", "mentioned")
+_DECIDED: tuple[Section, ...] = ("goal", "decisions")
+_BRIEF_WORDS = 3
+_BRIEF_REACH = 6
+"""A statement that names nothing changes what was said at most so many messages before."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """A statement by what it can be compared with."""
+def may_replace(text: str) -> bool:
+    """Whether a statement may replace an earlier one; the wording decides, so that few are compared."""
+    return cues.revises(text) or bool(_slots(text))
 
-    seq: int
-    words: frozenset[str]
-    dropped_facts: frozenset[str]
-    """What it says no longer holds, by the date, amount or name: 20号那个作废 …"""
-    dropped_words: frozenset[str]
-    """… and by its words: scrap the seafood place."""
+
+def said_later(sources: Sequence[Source]) -> list[tuple[int, str]]:
+    """What users said that may replace something, with its seq."""
+    return [
+        (source.seq, piece.text)
+        for source in sources
+        if is_user(source) and may_replace(source.text)
+        for piece in split_sentences(source.text)
+    ]
+
+
+def replaced_by(line: SummaryLine) -> int | None:
+    """The seq of the message that replaced what a line tells, where it says so."""
+    marked = _MARKED.search(line.text)
+    return int(marked[1] or marked[2]) if marked else None
 
 
 def mark_superseded(
     lines: Sequence[SummaryLine], later: Sequence[tuple[int, str]], language: Language
 ) -> list[SummaryLine]:
     """The lines, each that one of the later statements (seq and text) replaced with its mark."""
-    changing = [_told(seq, text) for seq, text in later if cues.revises(text)]
+    changing = [_Change(seq, _without_label(text)) for seq, text in later if may_replace(text) and not _only_asks(text)]
     if not changing:
         return list(lines)
-    words = [_words(line.text) for line in lines]
-    weights = tf_idf_weights([*(one.words for one in changing), *words])
-    return [_marked(line, own, changing, weights, language) for line, own in zip(lines, words, strict=True)]
-
-
-def _marked(
-    line: SummaryLine, own: frozenset[str], changing: Sequence[_Told], weights: dict[str, float], language: Language
-) -> SummaryLine:
-    if line.section not in _MARKED_SECTIONS or "[#" in line.text:
-        return line
-    later = [one for one in changing if one.seq > line.last_seq]
-    if not later:
-        return line
-    facts = _facts(line.text) if any(one.dropped_facts for one in later) else frozenset[str]()
-    by_words = line.section in ("goal", "decisions")
-    by = [
-        one.seq
-        for one in later
-        if facts & one.dropped_facts
-        or (by_words and one.dropped_words and one.dropped_words <= own)
-        or (by_words and _is_same_subject(own, one.words, weights))
+    told = [_Told(line.last_seq, _without_label(line.text)) for line in lines]
+    by = _replacing(lines, told, changing)
+    return [
+        replace(line, text=line.text + _MARKS[language].format(seq=by[at])) if at in by else line
+        for at, line in enumerate(lines)
     ]
-    return replace(line, text=line.text + _MARKS[language].format(seq=by[-1])) if by else line
 
 
-def _is_same_subject(own: frozenset[str], words: frozenset[str], weights: dict[str, float]) -> bool:
-    shared = sum(weights.get(word, 0.0) for word in own & words)
-    shorter = min(sum(weights.get(word, 0.0) for word in side) for side in (own, words))
-    return bool(own & words) and overlap(own, words) > 0 and shared >= _SAME_SUBJECT * shorter
+class _Told:
+    """A statement by what it can be compared with; what is seldom asked for is found when it is."""
+
+    def __init__(self, seq: int, text: str) -> None:
+        self.seq = seq
+        self.text = text
+        self.words = _words(text)
+        self.topics = frozenset() if text.isascii() else frozenset(match[1] for match in _TOPIC.finditer(text))
+        """What its Chinese clauses begin with."""
+
+    @cached_property
+    def slots(self) -> dict[str, str]:
+        return _slots(self.text)
+
+    @cached_property
+    def dropped(self) -> list[frozenset[str]]:
+        """What it says no longer holds, each by its words: scrap the seafood place."""
+        return [words for one in cues.taken_back(self.text) if (words := _words(one))]
+
+    @cached_property
+    def facts(self) -> frozenset[str]:
+        return _facts(self.text)
+
+    @cached_property
+    def values(self) -> Mapping[str, frozenset[str]]:
+        return _values(self.text)
 
 
-def _told(seq: int, text: str) -> _Told:
-    dropped = cues.taken_back(text)
-    return _Told(seq, _words(text), _facts(dropped), _words(dropped))
+class _Change(_Told):
+    """A statement that takes something back or changes it."""
+
+    def __init__(self, seq: int, text: str) -> None:
+        super().__init__(seq, text)
+        self.revises = cues.revises(text)
+        taken_back, denied = cues.taken_back(text), cues.denied(text)
+        self.denied = [words for one in denied if (words := _words(one))]
+        """What it says is not so."""
+        self.dropped_facts = _facts(" ".join([*taken_back, *denied])) if taken_back or denied else frozenset[str]()
+        """The dates, amounts and names of that: 20号那个作废."""
+
+
+def _replacing(lines: Sequence[SummaryLine], told: Sequence[_Told], changing: Sequence[_Change]) -> dict[int, int]:
+    """Which line is replaced by the message of which seq: the newest that does."""
+    weights = _weights([one.words for one in (*changing, *told)])
+    totals = [_total(one.words, weights) for one in changing]
+    by_word = _by_word(changing)
+    otherwise = [at for at, change in enumerate(changing) if change.dropped_facts or change.slots]
+    found: dict[int, int] = {}
+    used: set[int] = set()
+    newest = max(one.seq for one in changing)
+    open_to = [
+        at
+        for at, line in enumerate(lines)
+        if line.last_seq < newest and line.section in _MARKED_SECTIONS and "[#" not in line.text
+    ]
+    for at in open_to:
+        own = told[at]
+        shared: dict[int, float] = dict.fromkeys(otherwise, 0.0)
+        for word in own.words & by_word.keys():
+            for index in by_word[word]:
+                shared[index] = shared.get(index, 0.0) + weights[word]
+        whole = _total(own.words, weights)
+        for index, weight in shared.items():
+            share = weight / min(whole, totals[index]) if weight > 0 else 0.0
+            if changing[index].seq > own.seq and _replaces(changing[index], own, lines[at].section, share):
+                used.add(index)
+                found[at] = max(changing[index].seq, found.get(at, 0))
+    for index, change in enumerate(changing):
+        if index not in used and (nearest := _nearest(change, told, open_to)) is not None:
+            found[nearest] = max(change.seq, found.get(nearest, 0))
+    return found
+
+
+def _by_word(changing: Sequence[_Change]) -> Mapping[str, list[int]]:
+    """Which of them hold a word, so that only those are compared that share one."""
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for at, change in enumerate(changing):
+        for word in change.words:
+            found[word].append(at)
+    return found
+
+
+def _weights(statements: Sequence[frozenset[str]]) -> Mapping[str, float]:
+    """How rare each word is; among a few statements, what two share seems common and is not."""
+    if len(statements) >= _ENOUGH:
+        return tf_idf_weights(statements)
+    return dict.fromkeys(frozenset[str]().union(*statements), 1.0)
+
+
+def _total(words: frozenset[str], weights: Mapping[str, float]) -> float:
+    return sum(weights[word] for word in words)
+
+
+def _replaces(later: _Change, own: _Told, section: Section, share: float) -> bool:
+    is_of_it = _takes_back(later, own, section) or _changes(later, own, section, share)
+    return is_of_it and not _says_so_itself(own, later)
+
+
+def _takes_back(later: _Change, own: _Told, section: Section) -> bool:
+    """By what it says in so many words no longer holds, and by what can hold only once."""
+    if later.slots and any(own.slots.get(slot, value) != value for slot, value in later.slots.items()):
+        return True
+    if any(words <= own.words for words in later.dropped):
+        return True
+    if any(words <= own.words and (section in _DECIDED or len(words) > 1) for words in later.denied):
+        return True
+    return bool(later.dropped_facts) and not later.dropped_facts.isdisjoint(own.facts)
+
+
+def _changes(later: _Change, own: _Told, section: Section, share: float) -> bool:
+    """By being about the same thing, for which `share` of the words speaks."""
+    if not later.revises or share == 0.0:
+        return False
+    if section == "standing" and not cues.reverts(later.text):
+        return False
+    if section != "standing" and not own.topics.isdisjoint(later.topics & later.words):
+        return not own.values or _differ(own, later)
+    is_one = len(own.words & later.words) < 2
+    if section in _DECIDED:
+        if _differ(own, later):
+            return share >= (_BY_ONE_WORD if is_one else _SAME_SUBJECT)
+        return not is_one and share >= _SAME_SUBJECT and not _agree(own, later)
+    if is_one or share < (_SAME_FACT if own.text.isascii() else _SAME_CHINESE_FACT):
+        return False
+    return section == "standing" or _differ(own, later)
+
+
+def _says_so_itself(own: _Told, later: _Change) -> bool:
+    """Whether it takes back the same."""
+    return bool(later.dropped) and any(not gone.isdisjoint(one) for gone in own.dropped for one in later.dropped)
+
+
+def _agree(own: _Told, later: _Told) -> bool:
+    """Whether both say when, or how much, and the same: then one confirms the other."""
+    both = own.values.keys() & later.values.keys()
+    return bool(both) and not _differ(own, later)
+
+
+def _differ(own: _Told, later: _Told) -> bool:
+    """Whether both say when, or how much, and not the same."""
+    both = own.values.keys() & later.values.keys()
+    return any(own.values[kind].isdisjoint(later.values[kind]) for kind in both)
+
+
+def _nearest(later: _Change, told: Sequence[_Told], open_to: Sequence[int]) -> int | None:
+    """What a statement changes that shares too few words with anything: the nearest that gives another value."""
+    if not later.revises or not later.values:
+        return None
+    is_brief = len(later.words) <= _BRIEF_WORDS
+    able = (
+        (own.seq, at)
+        for at in open_to
+        if (own := told[at]).seq < later.seq
+        and ((is_brief and later.seq - own.seq <= _BRIEF_REACH) or not own.words.isdisjoint(later.words))
+        and _differ(own, later)
+    )
+    return max(able, default=(0, None))[1]
+
+
+_LABEL = re.compile(r"^(?:user|assistant|human|ai|instruction|system|tool): |^(?:用户|助手|指示|系统|工具)：")
+_REPLY = re.compile(r" → (?:user: |assistant: |human: |ai: |用户：|助手：)?")
+
+
+def _without_label(text: str) -> str:
+    """A line without who said it."""
+    bare = _LABEL.sub("", text, count=1)
+    return _REPLY.sub("; ", bare) if "→" in bare else bare
+
+
+def _only_asks(text: str) -> bool:
+    return cues.ends_in_question(text) and not cues.taken_back(text)
 
 
 def _facts(text: str) -> frozenset[str]:
@@ -91,12 +265,74 @@ def _days(date: str) -> tuple[str, ...]:
     return tuple(form for form in vaguer_dates(date) if len(form) >= 5 and not form[:4].isdigit())
 
 
+_WEEKDAY = re.compile(
+    r"\b(mon|tues?|wednes|thurs?|fri|satur|sun)day\b|(?:周|星期|礼拜)([一二三四五六日天])", re.IGNORECASE
+)
+_MEASURES = "[晚天个人次份张间台位]"
+_COUNT = re.compile(rf"(?<![\d.,:/-])(\d{{1,6}})\s?(?:([a-z]{{3,20}})\b|({_MEASURES}))")
+
+
+def _values(text: str) -> Mapping[str, frozenset[str]]:
+    """When, and how much of what, a statement says."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for fact in find_facts(text):
+        if fact.kind == "date":
+            found["day"].update(_days(fact.normal))
+        elif fact.kind in ("time", "money"):
+            found[fact.kind].add(fact.normal)
+    for match in _WEEKDAY.finditer(text):
+        found["weekday"].add((match[1] or match[2]).lower())
+    for match in _COUNT.finditer(text):
+        found[stem(match[2] or match[3])].add(match[1])
+    return {kind: frozenset(values) for kind, values in found.items()}
+
+
+_TOPIC = re.compile(r"(?:^|(?<=[，。；：！？,;:\s]))([\u4e00-\u9fff]{2})")
+_ADDRESS = re.compile(
+    r"\b(?<!not )(?<!n't )(?<!dont )(?i:call me|address me as)"
+    r" (?!back|when|if|at |in |on |later|before|after|tomorrow|today)([^,.;!?，。；！？]{1,40}?)"
+    r"(?=[,.;!?，。；！？]| (?:please|pls|from|and|not|instead|everyone)\b|$)"
+    r"|(?:叫我|称呼我为?)([^，。；！？,.;!?\s]{1,10}?)(?=就行|就好|吧|[，。；！？,.;!?\s]|$)"
+)
+_REPLY_LANGUAGE = re.compile(
+    r"\b(?i:answer|reply|respond|write|speak|talk)(?: (?:to|me|only|again|back|always)){0,3} in ([A-Z][a-z]{2,20})"
+    r"|(?:用|改回|换回|换成|说)(中文|英文|英语|日语|德语|法语|繁体|简体|汉语)"
+)
+_DIET = re.compile(
+    r"\b(?i:i(?:'m| am|m)(?: (?:now|also|a|strictly|btw))* (?P<no>vegetarian|vegan)"
+    r"|i (?:now )?eat (?P<yes>meat|fish))\b"
+    r"|我(?!妈|爸|弟|哥|姐|妹|老)[^，。；！？,.;!?吃]{0,4}(?:(?P<zh_no>吃素|素食)|(?P<zh_yes>吃肉|吃荤))"
+)
+_SLOT_SIGNS = re.compile("call me|address me| in [A-Z]|vegetarian|vegan|eat |叫我|称呼我|[文语体吃素]")
+
+
+def _slots(text: str) -> dict[str, str]:
+    """What can hold only once: how to address the user, in which language to answer, what they eat."""
+    if not _SLOT_SIGNS.search(text):
+        return {}
+    found: dict[str, str] = {}
+    if address := _ADDRESS.search(text):
+        found["address"] = (address[1] or address[2]).lower()
+    if (language := _REPLY_LANGUAGE.search(text)) and "不用" not in text[max(0, language.start() - 2) : language.end()]:
+        found["language"] = (language[1] or language[2]).lower()
+    if diet := _DIET.search(text):
+        found["diet"] = "meat" if diet["yes"] or diet["zh_yes"] else "none"
+    return found
+
+
 def _words(text: str) -> frozenset[str]:
     found = (stem(word) if word.isascii() else word for word in terms(text))
     return frozenset(word for word in found if not word[0].isdigit() and word not in _NO_SUBJECT)
 
 
 _NO_SUBJECT = frozenset(
-    "user assistant 用户 助手 instead change chang cancel switch move actual decid decis let'"
-    " 改成 改为 取消 换成 还是".split()
-) | {"let's"}
+    stem(word) if word.isascii() else word
+    for word in (
+        "user assistant human ai instruction system tool instead rather change cancel cancelled switch move moved"
+        " actual actually decide decided decision let let's raise raised lower always please euro euros eur usd dollars"
+        " th st nd rd k pm monday tuesday wednesday thursday friday saturday sunday january february march april june"
+        " july august september october november december jan feb mar apr jun jul aug sept sep oct nov dec "
+        "用户 助手 指示 系统 工具 改成 改为 取消 换成 还是 改到 提高"
+    ).split()
+)
+"""What says who speaks, that something changes, or when, and not what."""

@@ -52,24 +52,63 @@ _DECISION = _cue(
 )
 _REVISION = _cue(
     """
-    instead|rather than|chang(?:e|ed|ing) (?:my|our) mind|no longer|any ?more|cancel\\w*|scrap|call(?:ed)? off
-    (?:switch|mov|chang|push|postpon|shift)(?:e|ed|es|ing)?(?: [\\w']+){0,5}? (?:to|until)
+    instead|rather|chang(?:e|ed|ing) (?:my|our) mind|no longer|no more|any ?more|cancel\\w*|scrap|call(?:ed)? off
+    (?:switch|mov|chang|push|postpon|shift)(?:e|ed|es|ing)?(?: [\\w'-]+){0,5}? (?:to|until|by)
+    (?:rais|lower|increas|reduc|extend|bump|renam)(?:e|ed|es|ing|s)?(?: [\\w'-]+){0,5}? (?:to|until|by)
     let'?s not|not .{1,30} after all|(?:doesn'?t|won'?t) work|moved (?:to|from)|is (?:now|off)|booked already
     after all|on second thought
-    (?<!don't )(?<!dont )(?<!not )forget (?:about )?(?:the|that|\\w+ \\d+)|never mind the|drop the
+    make (?:it|that) (?:\\d|mon|tue|wed|thu|fri|sat|sun|at |a |the )[\\w']*
+    not (?:on )?.{1,40}, (?:it'?s|but|they|it will)
+    (?:go|come|switch)(?:ing)? back to|turn(?:ed)? (?:it |[\\w-]+ )?(?:off|on)
+    (?:answer|write|reply|talk|speak)(?: [\\w']+){0,4}? again
+    i(?:'m|'ll)? (?:[\\w']+ ){1,3}?again|(?<!don't )freeze
+    stop (?:using|writing|answering|replying|sending|reminding|calling|adding)
+    (?<!don't )(?<!dont )(?<!not )forget (?:about )?(?:the|that|my|those|\\w+ \\d+)|never mind the|drop the
     """,
     """
-    改成|改为|改到|改用|改在|换成|换到|取消|不要了|算了|不用.{0,12}了|不去.{0,6}了|推迟|延期|延后|提前到|作废|收回|还是用|还是去|换人|(?:改|挪|移|换)(?:到|成|为|了)|没空|不行了
+    改成|改为|改到|改用|改在|改回|改名|换成|换到|换回|取消|不要了|算了|不用.{0,12}了|不去.{0,6}了|推迟|延期|延后|提前到|作废|收回|换人
+    (?:改|挪|移|换)(?:到|成|为|了)|没空|不行|还是(?:用|去|坐|选|要|叫|吃|订|走|住|买|按)|而不是|不是.{1,12}[，,]|不再|改主意|恢复|冻结
+    (?:提高|降低?|调高?|加|减少?|涨|增加|缩短?|延长|升)到|又.{1,6}了|(?:不用|不必|别)再|(?:换|改)(?!衣|车|天|乘)[\u4e00-\u9fff]{2}
     """,
 )
 _TAKEN_BACK = re.compile(
-    r"(?i:\b(?:forget(?: about)?|scrap|drop|cancel(?:l?ed|ling)?|instead of|rather than|no longer|not|never mind)"
-    r"\s+(?:the\s+)?)"
-    r"(?P<en>[^,.;!?，。；！？]{2,40}?)(?=[,.;!?，。；！？]|\s(?:but|and|we|so|it)\b|$)"
-    r"|(?P<zh>[^，。；！？,.;!?\s]{1,12}?)(?:那个|那天|的)?(?:作废|取消了?|不要了|不去了|算了|不行了?)"
-    r"|(?:不是|不用|取消|而不是|不去|放弃)(?P<zh_after>[^，。；！？,.;!?\s]{1,12})"
-    r"|(?i:\b(?P<failed>\w{2,20}) (?:doesn'?t work|does not work|is off|is cancel\w+|falls through|won'?t work))"
+    r"(?i:\b(?:(?<!don't )(?<!dont )(?<!not )forget(?: about)?|scrap|drop|cancel(?:l?ed|ling)?|called? off|instead of"
+    r"|rather than|changed my mind about|no longer(?: wants?| needs?)?|no more|never mind"
+    r"|stop (?:using|writing|answering in|replying in|sending)|turn(?:ed)? off"
+    r"|(?:don'?t|do not|needn'?t)(?: (?:need|have))? (?:to )?(?=(?:[^\s,.;!?]{1,30} ){1,8}any ?more))"
+    r"\s*(?<=\s)(?:(?:the|that|this|those|these|my|our|your) )?)"
+    r"(?P<en>[^,.;!?，。；！？]{2,40}?)(?=[,.;!?，。；！？]|\s(?:but|and|we|so|it|again|any ?more|please|pls|then)\b|$)"
+    r"|(?i:\bturn(?:ed)? (?P<off>[\w-]{2,40}) off\b)"
+    r"|(?P<zh>[^，。；！？,.;!?\s]{1,12}?)\s?(?:那个|那天|的|也)?(?:作废|取消了?|不要了|不去了|算了|不行了?|(?:不用|不必|别)再)"
+    r"|(?:不用|取消|而不是|不去|放弃|不再|停止|关掉|关闭)(?P<zh_after>[^，。；！？,.;!?\s]{1,12})"
+    r"|(?i:\b(?P<failed>\w{2,20}) (?:doesn'?t work|does not work|is off|(?:is|was|are|were) (?:cancel\w+|called off)"
+    r"|falls through|won'?t work|cancell?ed(?=\s*(?:[.,;!?]|on (?:us|me)\b|$))))"
 )
+_DENIED = re.compile(
+    r"(?i:\bnot\s+(?:the\s+)?)(?P<en>[^,.;!?，。；！？]{2,40}?)(?=[,.;!?，。；！？]|\s(?:but|and|we|so|it)\b|$)"
+    r"|不是(?P<zh>[^，。；！？,.;!?\s]{1,12})"
+)
+_REVERTS = _cue(
+    """
+    again|back to|no longer|any ?more|no more|instead|rather|stop|from now on
+    """,
+    """
+    改回|恢复|还是用|换成|改成|改用|不再|不用|换回|以后
+    """,
+)
+_REVOKES = _cue(
+    """
+    (?:write|answer|reply|respond|talk|speak)(?: [\\w']+){0,5} (?:again|normally)|you (?:can|may)(?: [\\w']+){1,6} again
+    (?:don'?t|do not|no) (?:need|have) (?:you )?to(?: [\\w']+){1,8} any ?more
+    stop (?:using|writing|answering|replying|reminding|calling|adding|sending)|(?:i'm|i am|im) no longer
+    i (?:now )?(?:eat|drink|smoke|drive|use|take)(?: [\\w']+){1,3} again|go(?:ing)? back to
+    forget (?:about )?(?:the|that|my|those|what i said about)(?: [\\w-]+){1,4}, (?:write|answer|reply|just|use|do)
+    """,
+    """
+    我.{0,4}又.{1,4}了|不再(?:吃|喝|用|要)|(?:不用|不必|别)再.{1,8}我|(?:改回|换回|恢复).{1,10}|不用.{1,6}回答
+    """,
+)
+_PARTICLES = "吧了呢啊呀的"
 _STANDING = _cue(
     """
     my (?:name|wife|husband|partner|son|daughter|mom|mother|dad|father|brother|sister|dog|cat)
@@ -145,9 +184,11 @@ _PERSONAL_SIGNS = tuple(
     "|wheelc|blind|deaf|handed|my |i'm |i am |i live|i work|prefer|i hate|stand".split("|")
 )
 _REVISION_SIGNS = tuple(
-    "instead|rather|chang|longer|any more|anymore|cancel|scrap|call|switch|mov|push|postpon|shift|not |after all"
-    "|thought|forget|mind|drop|work|now|off|booked".split("|")
+    "instead|rather|chang|longer|any more|anymore|no more|cancel|scrap|call|switch|mov|push|postpon|shift|not "
+    "|after all|thought|forget|mind|drop|work|now|off|booked|rais|lower|increas|reduc|extend|bump|renam|make |back to"
+    "|turn|again|freeze|stop ".split("|")
 )
+_REVOCATION_SIGNS = ("again", "normally", "anymore", "any more", "stop ", "longer", "back to", "forget ")
 
 
 def _may_hold(sentence: str, signs: Sequence[str]) -> bool:
@@ -313,9 +354,28 @@ def revises(sentence: str) -> bool:
     return _may_hold(sentence, _REVISION_SIGNS) and bool(_REVISION().search(sentence))
 
 
-def taken_back(sentence: str) -> str:
-    """What of a sentence it says no longer holds: the seafood place of `forget the seafood place`; empty if nothing."""
-    return " ".join(part for match in _TAKEN_BACK.finditer(sentence) for part in match.groups() if part)
+def taken_back(sentence: str) -> list[str]:
+    """What of a sentence it says no longer holds, each thing: the seafood place of `forget the seafood place`."""
+    return _groups(_TAKEN_BACK, sentence)
+
+
+def reverts(sentence: str) -> bool:
+    """It goes back to how something was done before, or to another way of doing it."""
+    return bool(_REVERTS().search(sentence))
+
+
+def revokes(sentence: str) -> bool:
+    """It ends what was to hold for good: an order to whoever answers, or what others had to heed of the speaker."""
+    return _may_hold(sentence, _REVOCATION_SIGNS) and bool(_REVOKES().search(sentence))
+
+
+def denied(sentence: str) -> list[str]:
+    """What it says is not so: peanuts of `not peanuts, it's cashews`. It may or may not have been said before."""
+    return _groups(_DENIED, sentence)
+
+
+def _groups(pattern: re.Pattern[str], sentence: str) -> list[str]:
+    return [part.rstrip(_PARTICLES) for match in pattern.finditer(sentence) for part in match.groups() if part]
 
 
 def aims(sentence: str) -> bool:
