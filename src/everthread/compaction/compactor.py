@@ -84,7 +84,7 @@ class CompactionOutcome:
     @property
     def model_failed(self) -> bool:
         """Whether a summary model was asked and failed."""
-        return any(failure.stage.startswith("model") for failure in self.failures)
+        return any(failure.is_of_model for failure in self.failures)
 
 
 def tokens_of_messages(outcome: CompactionOutcome) -> int:
