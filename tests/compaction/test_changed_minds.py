@@ -4,12 +4,18 @@ docs/benchmarks/context.md.
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 import pytest
 
+from benchmarks.changed_minds import FOLDER, measure
+from everthread.compaction.claims import check_claims
+from everthread.compaction.compactor import CompactionOutcome
 from everthread.compaction.extract import extract
 from everthread.compaction.fact_ranking import facts_of_sources
 from everthread.compaction.gate import Accepted, check_summary
 from everthread.compaction.sources import Source
+from everthread.compaction.summarise import SummaryFailure
 from everthread.compaction.summary_format import Section, SummaryLine
 from everthread.compaction.superseded import mark_superseded
 from everthread.context.tokens import count_tokens
@@ -97,8 +103,89 @@ def _of_model(prose: str, sources: list[Source]) -> Accepted:
     return judged
 
 
+def test_a_models_line_about_a_cancelled_order_stands_and_the_order_is_not_put_back() -> None:
+    talk = _talk("please always answer in short bullet points", "forget the bullet points, write normally again")
+    told = "- The user no longer wants bullet points; write normal prose [#5]"
+    judged = _of_model(f"## Keep in mind\n{told}\n## Facts\n- The school trip to the lake costs 45 EUR [#7]", talk)
+    assert judged.struck == ()
+    assert told in judged.text
+    assert "please always answer in short bullet points" not in judged.text
+
+
 def test_what_cancels_an_order_is_put_back_where_a_model_leaves_it_out() -> None:
     talk = _talk("please always answer in short bullet points", "forget the bullet points, write normally again")
     judged = _of_model("## Facts\n- The school trip to the lake costs 45 EUR per child, as was said [#7]", talk)
     assert "- forget the bullet points, write normally again [#5]" in judged.text
     assert "please always answer in short bullet points" not in judged.text
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("hotel: make it 5 nights, check in 11 July instead", "Hotel: 5 nights, check-in 11 July"),
+        ("use 3 replicas instead of 2", "The service runs with 3 replicas"),
+        ("take dark grey rather than white for the worktop", "The worktop is dark grey"),
+        ("forget the bullet points, write normally", "Do not use bullet points any more"),
+        ("no more French in the letters", "French is not wanted in the letters"),
+        ("台面用深灰色而不是白色", "台面用深灰色"),
+    ],
+)
+def test_a_correction_denies_only_what_it_takes_back(said: str, told: str) -> None:
+    assert check_claims(f"- {told} [#1]", [user(1, said)]).struck == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("the plumber fixed the boiler, 180 EUR", "Paul paid the plumber 180 EUR"),
+        ("the plumber fixed the boiler, 180 EUR", "Marcel, the plumber, fixed the boiler for 180 EUR"),
+        ("the plumber fixed the boiler, 180 EUR", "Sandra Bell reported that the boiler was fixed"),
+        ("修暖气花了180元", "张伟付了180元修暖气"),
+        ("forget the bullet points, write normally", "The user still wants bullet points in all answers"),
+    ],
+)
+def test_a_name_that_nobody_said_is_struck_at_the_start_of_a_sentence_too(said: str, told: str) -> None:
+    assert len(check_claims(f"- {told} [#1]", [user(1, said)]).struck) == 1
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "Management decided to fix the boiler for 180 EUR",
+        "Repairs, the user said, cost 180 EUR",
+        "Tenants asked for the boiler to be fixed",
+        "Ruth paid the plumber 180 EUR",
+    ],
+)
+def test_who_opens_a_sentence_without_a_name_or_speaks_is_not_invented(told: str) -> None:
+    said = [Source(seq=1, role="user", name="Ruth", text="the plumber fixed the boiler, i paid 180 EUR")]
+    assert [one for one in check_claims(f"- {told} [#1]", said).struck if one.reason == "name"] == []
+
+
+def test_what_something_was_changed_from_may_have_been_said_long_before() -> None:
+    talk = [user(1, "周二上午十点和陈总开会"), *(user(seq, "今天天气不错，出去走走。") for seq in range(2, 9))]
+    talk.append(user(9, "陈总把会改到周三下午两点了"))
+    assert check_claims("- 会议从周二改到了周三 [#9]", talk).struck == ()
+    assert [one.reason for one in check_claims("- 会议从周五改到了周三 [#9]", talk).struck] == ["date"]
+
+
+@pytest.mark.parametrize(("stage", "failed"), [("model-terse", True), ("extract", False)])
+def test_only_a_models_failure_counts_as_one(stage: str, failed: bool) -> None:
+    outcome = CompactionOutcome(compacted=False, failures=(SummaryFailure(stage=stage, reason="timeout: 5 s"),))
+    assert outcome.model_failed is failed
+
+
+@pytest.mark.parametrize(("language", "struck", "caught", "marked"), [("en", 7, 81, 70), ("zh", 6, 90, 83)])
+def test_conversations_that_change_their_mind_are_told_as_published(
+    language: str, struck: int, caught: int, marked: int
+) -> None:
+    row = measure("sealed", language)
+    assert row["struck %"] <= struck
+    assert row["caught %"] >= caught
+    assert row["marked %"] >= marked
+    assert row["wrongly marked %"] == 0
+
+
+def test_the_sealed_conversations_are_those_that_were_sealed() -> None:
+    sealed, name = (FOLDER / "sealed.sha256").read_text("utf-8").split()
+    assert sha256((FOLDER / name).read_bytes()).hexdigest() == sealed

@@ -3,8 +3,8 @@
 Every number, date, time, id, address and name of a sentence must be in the messages it cites or in those next to them,
 in whatever spelling. A clause that shares most of its words with a clause of a message must also name the same person
 and say yes or no alike. Only a contradiction or something that nobody said is held against a sentence: it may use any
-words for what was said. A number that was calculated, a name at the start of a sentence and a synonym that turns the
-meaning round are beyond these rules.
+words for what was said. A number that was calculated, a name at the start of a sentence that does nothing which only
+people do (`opening_names.py`), and a synonym that turns the meaning round are beyond these rules.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Literal
 
+from everthread.compaction.opening_names import opening_name
 from everthread.compaction.sources import Source, both_ends, language_of
 from everthread.text import cues
 from everthread.text.dates import find_time_ranges
@@ -120,10 +121,15 @@ _IDIOMS = re.compile(
 _NEGATIVE = re.compile(
     r"\b(?:not|never|no|none|nobody|nothing|neither|nor|without|cannot|unable|\w+n['’]t|refus\w+|declin\w+|reject\w+"
     r"|cancel\w*|against|dislik\w+|hates?|hated|avoid\w*|forb[ia]d\w*|bann?(?:ed|s)|allerg\w+|intoleran\w+"
-    r"|lacks?|lacking|missing|stopp?(?:s|ed)?|vegetarian|vegan|excluded|excluding|off|free of|instead)\b"
+    r"|lacks?|lacking|missing|stopp?(?:s|ed)?|vegetarian|vegan|excluded|excluding|off|free of|scrap\w*|dropped"
+    r"|abandon\w*|discard\w*|g[ai]ven? up|object(?:s|ed)|forget (?:about )?(?:the|that|my|those))\b"
     r"|[不没无未别勿莫]|非(?!常|洲)|禁止|拒绝|取消|过敏|讨厌|反对|避免|受不了|忌|停|吃素|素食|缺",
     re.IGNORECASE,
 )
+_CONTRASTS = re.compile(
+    r"\b(?:instead of|rather than)\b[^,.;:!?，。；]{1,40}|而不是[^，。；：！？]{1,12}", re.IGNORECASE
+)
+"""What something else takes the place of: of that something nothing is denied."""
 _DENIES = re.compile(r"\b(?:not|never|no|none|nobody|cannot|\w+n['’]t)\b|[不没未别勿莫]", re.IGNORECASE)
 """A no in so many words; the others may be a synonym's."""
 _KIN: dict[str, str] = {
@@ -474,7 +480,9 @@ def _problem(sentence: str, line: str, said: _Sources) -> StruckSentence | None:
     if cited and _SAID_BY_USER.match(bare) and not said.has_user_in(cited):
         return StruckSentence(text=sentence, reason="citation", detail=f"#{cited[0][0]} is not the user's")
     near = said.near(sentence if _CITES.search(sentence) else line)
-    found = _unsaid(bare, [said.said[at] for at in near], said) or _contradiction(bare, near, said)
+    # What something was changed from may have been said long before.
+    heard = range(near[-1] + 1) if near and cues.revises(bare) else near
+    found = _unsaid(bare, [said.said[at] for at in heard], said) or _contradiction(bare, near, said)
     return None if found is None else StruckSentence(text=sentence, reason=found[0], detail=found[1])
 
 
@@ -488,7 +496,15 @@ def _unsaid(bare: str, near: Sequence[_Said], said: _Sources) -> tuple[StruckRea
             return reason, fact.text
         if fact.kind in ("date", "time") or fact.kind in _IDS:
             rest = rest.replace(fact.text, " ", 1)
+    name = opening_name(bare)
+    if name is not None and not _is_known(name, said):
+        return "name", name
     return _unsaid_number(rest, near) or _unsaid_day(own, rest, near) or _unsaid_word(rest, near)
+
+
+def _is_known(name: str, said: _Sources) -> bool:
+    """Whether a person is called so who speaks or is spoken of."""
+    return _name_is_said(name, said) or any(normalise(name) in speaker for speaker in said.speakers)
 
 
 _IDS = frozenset({"url", "email", "path", "file", "id", "handle", "error", "version"})
@@ -663,11 +679,18 @@ def _contradiction(bare: str, near: Sequence[int], said: _Sources) -> tuple[Stru
         if is_of_user and best >= _SURELY_SAME and all(_is_of_others(clause, said) for clause in alike):
             return "person", "user"
         if _is_negative(text):
-            if _DENIES.search(_IDIOMS.sub(" ", text)) and not any(_is_negative(clause.sentence) for clause in alike):
+            denies = _DENIES.search(_IDIOMS.sub(" ", text))
+            if denies and not any(_is_negative(clause.sentence) or _ends(clause, own, said) for clause in alike):
                 return "negation", "added"
         elif all(clause.negative for clause in alike):
             return "negation", "dropped"
     return None
+
+
+def _ends(clause: _Clause, own: frozenset[str], said: _Sources) -> bool:
+    """Whether a message takes back what words are about: forget the bullet points."""
+    gone = [*cues.taken_back(clause.sentence), *cues.denied(clause.sentence)]
+    return bool(gone) and bool(own & said.terms_of(" ".join(gone)))
 
 
 def _scores(own: frozenset[str], clauses: Sequence[_Clause], said: _Sources) -> list[tuple[float, _Clause]]:
@@ -718,7 +741,7 @@ def _split_clauses(text: str) -> list[str]:
 
 
 def _is_negative(text: str) -> bool:
-    return bool(_NEGATIVE.search(_IDIOMS.sub(" ", text)))
+    return bool(_NEGATIVE.search(_IDIOMS.sub(" ", _CONTRASTS.sub(" ", text))))
 
 
 def _cited(text: str) -> Iterator[tuple[int, int]]:
