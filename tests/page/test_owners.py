@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import httpx
@@ -92,3 +93,25 @@ def test_one_sees_who_one_is_changes_to_another_key_and_leaves(page: Page, keys:
     page.get_by_role("menuitem", name="Sign out").click()
     expect(page.get_by_role("heading", name="This server needs a key")).to_be_visible()
     assert keys["ann"] not in page.evaluate("JSON.stringify(localStorage)")
+
+
+def test_a_key_that_is_revoked_is_asked_for_again_and_nothing_typed_is_lost(
+    page: Page, locked: Served, keys: dict[str, str]
+) -> None:
+    made = json.loads(locked.run("key", "create", "--owner", "ann", "--json"))
+    page.goto("/#/c/ann-only")
+    enter(page, made["key"])
+    question = page.locator('article[data-role="user"]')
+    expect(question).to_contain_text(SECRET)
+    question.hover()
+    question.get_by_role("button", name="Edit").click()
+    page.get_by_role("textbox", name="Edit").fill("edited, not yet saved")
+    locked.run("key", "revoke", "--owner", "ann", made["id"])
+    page.get_by_label("Write a message").fill("sent in vain")
+    page.get_by_label("Write a message").press("Enter")
+    expect(page.get_by_role("heading", name="This server needs a key")).to_be_visible()
+    expect(page.get_by_role("alert").first).to_contain_text("no longer valid")
+    expect(question).to_be_hidden()
+    enter(page, keys["ann"])
+    expect(page.get_by_role("textbox", name="Edit")).to_have_value("edited, not yet saved")
+    expect(page.get_by_label("Write a message")).to_have_value("sent in vain")

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Request, expect
 
 from tests.forkserver import ForkServer
-from tests.page.conftest import Served, serving, watched
+from tests.page.conftest import PATIENCE_SECONDS, Served, serving, watched
 from tests.page.cuttable_proxy import CuttableProxy
 
 WORDS = " ".join(f"word{number}" for number in range(60))
@@ -93,6 +93,45 @@ def test_a_server_that_restarts_leaves_what_was_said_and_a_way_on(page: Page, sl
     expect(page.locator('article[data-role="assistant"]').first).to_contain_text("word3")
 
 
+IN_VAIN = 6
+"""By then the page has given up whatever it asked for when the server went."""
+COUNTED = """
+window.triedInVain = 0;
+const real = window.fetch;
+window.fetch = async (url, options) => {
+  try {
+    return await real(url, options);
+  } catch (problem) {
+    if (String(url).includes("/readyz")) window.triedInVain += 1;
+    throw problem;
+  }
+};
+"""
+
+
+def test_a_server_that_is_stopped_takes_nothing_from_the_screen_and_is_told_once(page: Page, slow: Served) -> None:
+    page.add_init_script(COUNTED)
+    ask(page, "first question")
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible()
+    page.get_by_label("Write a message").fill("second question")
+    page.get_by_label("Write a message").press("Enter")
+    question = page.locator('article[data-role="user"]', has_text="second question")
+    answer = page.locator('article[data-role="assistant"]').last
+    expect(page.locator('article[data-live="true"]')).to_contain_text("word3")
+    slow.end()
+    expect(page.get_by_text("Connection lost")).to_be_visible()
+    page.wait_for_function(f"() => window.triedInVain >= {IN_VAIN}", timeout=PATIENCE_SECONDS * 1000)
+    expect(question).to_have_count(1)
+    expect(answer).to_contain_text("word3")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    slow.begin()
+    expect(page.get_by_text("Connection lost")).to_have_count(0)
+    expect(question).to_have_count(1)
+    expect(answer).to_contain_text("word3")
+    expect(page.locator('article[data-role="user"]')).to_have_count(2)
+
+
 def test_a_question_stands_at_once(page: Page) -> None:
     ask(page, "here I am")
     question = page.locator('article[data-role="user"]', has_text="here I am")
@@ -159,7 +198,7 @@ def test_a_connection_that_fell_silent_is_given_up(page: Page) -> None:
     page.get_by_label("Write a message").fill("wake up")
     page.get_by_label("Write a message").press("Enter")
     expect(page.locator('article[data-role="user"]', has_text="wake up")).to_be_visible()
-    page.wait_for_function("window.isSilent")
+    page.wait_for_function("() => window.isSilent")
     page.evaluate("dispatchEvent(new Event('online'))")
     expect_whole(page)
 

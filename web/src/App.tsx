@@ -37,6 +37,7 @@ import { isOver } from "./state/answer";
 import { keepChoices, NEW, readChoices } from "./state/choices";
 import { useConnection } from "./state/connection";
 import { keepDraft, readDraft } from "./state/drafts";
+import { useIsIn } from "./state/entry";
 import { readUnsent } from "./state/unsent";
 import { useAnswer } from "./state/useAnswer";
 import { useKeys } from "./state/useKeys";
@@ -51,10 +52,18 @@ type Column = "conversations" | "history" | "context";
 
 export function App() {
   const about = useAbout();
+  const isIn = useIsIn();
   const [isAdding, setAdding] = useState(false);
   if (isAdding) return <SignIn onCancel={() => setAdding(false)} />;
-  if (about.error instanceof Problem && about.error.status === 401) return <SignIn />;
-  return <Signed onAddKey={() => setAdding(true)} />;
+  const isRefused = !isIn || (about.error instanceof Problem && about.error.status === 401);
+  if (isRefused && about.data === undefined) return <SignIn />;
+  return (
+    <>
+      {isRefused && <SignIn owner={about.data?.owner ?? null} />}
+      {/* what was typed and not sent stays, out of sight, until its owner is back */}
+      <div className="signed" data-away={isRefused} inert={isRefused}><Signed onAddKey={() => setAdding(true)} /></div>
+    </>
+  );
 }
 
 function Signed({ onAddKey }: { readonly onAddKey: () => void }) {

@@ -1,7 +1,9 @@
 /** One way over the wire: operations by the names of the OpenAPI, the key where one is set, problems as `Problem`. */
 
 import { currentKey } from "../state/accounts";
+import { sentences } from "../lib/format";
 import { reportLost } from "../state/connection";
+import { reportRefused } from "../state/entry";
 import type { paths } from "./schema";
 
 export const API = "/api/v1";
@@ -20,6 +22,8 @@ export class Problem extends Error {
 }
 
 const GATEWAY_STATUSES = [502, 503, 504];
+/** Codes of a server that is on its way down, or not yet up. */
+const AWAY_CODES: readonly unknown[] = ["stopping", "not_ready"];
 
 type Query = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
@@ -49,8 +53,9 @@ async function ask(path: string, asked: Asked): Promise<Response> {
     ...(asked.body === undefined ? {} : { body: isForm ? (asked.body as BodyInit) : JSON.stringify(asked.body) }),
     ...(asked.signal === undefined ? {} : { signal: asked.signal }),
   });
-  if (!response.ok) throw await problemOf(response);
-  return response;
+  if (response.ok) return response;
+  if (response.status === 401) reportRefused(key);
+  throw await problemOf(response);
 }
 
 /** Whose key it is; a `Problem` with the status 401 where it is nobody's. */
@@ -73,9 +78,10 @@ async function reached(url: string, options: RequestInit): Promise<Response> {
 async function problemOf(response: Response): Promise<Problem> {
   const body: unknown = await response.json().catch(() => null);
   const told = typeof body === "object" && body !== null ? (body as Record<string, unknown>) : {};
-  const message = [told["detail"] ?? told["title"] ?? response.statusText, told["next_step"]].filter(Boolean).join(" ");
+  const message = sentences([told["detail"] ?? told["title"] ?? response.statusText, told["next_step"]]);
   const isOurs = told["code"] !== undefined;
-  if (!isOurs && GATEWAY_STATUSES.includes(response.status)) reportLost(); // a proxy answers for a server that is away
+  const isAway = isOurs ? AWAY_CODES.includes(told["code"]) : GATEWAY_STATUSES.includes(response.status); // a proxy answers for it
+  if (isAway) reportLost();
   return new Problem(response.status, String(told["code"] ?? response.status), message, isOurs ? told["retryable"] === true : response.status >= 500);
 }
 

@@ -4,7 +4,9 @@ import * as Dialog from "@radix-ui/react-dialog";
 import { createContext, useCallback, useContext, useMemo, useState, type ReactNode } from "react";
 
 import { Problem } from "../api/http";
+import { useConnection } from "../state/connection";
 import { useTexts } from "../texts";
+import type { Texts } from "../texts/en";
 import { IconButton } from "./Icon";
 
 interface Toast {
@@ -92,15 +94,32 @@ interface TroubleProps {
   readonly onClose?: () => void;
 }
 
+/** What could not be read, or done. While there is no connection, only what somebody did is told here: the page says the rest
+ * once, over the conversation. */
 export function Trouble({ problem, onRetry, onClose }: TroubleProps) {
   const { t } = useTexts();
-  const isUnreachable = problem instanceof Problem && problem.status === 0;
-  const said = isUnreachable ? t.unreachable : problem instanceof Error ? problem.message : String(problem);
+  const isConnected = useConnection();
+  if (!isConnected && onClose === undefined) return null;
+  const { words, detail } = saidOf(problem, t);
   return (
     <div className="notice problem" role="alert">
-      <strong>{t.somethingWrong}</strong> {said}{" "}
-      {onRetry && <button onClick={onRetry}>{t.retry}</button>}
-      {onClose && <button onClick={onClose}>{t.close}</button>}
+      <div className="row">
+        <strong>{words}</strong>
+        {onRetry && <button onClick={onRetry}>{t.retry}</button>}
+        {onClose && <button onClick={onClose}>{t.close}</button>}
+      </div>
+      <Detail text={detail} />
     </div>
   );
+}
+
+/** What the service says of it, which speaks English. */
+export function Detail({ text }: { readonly text: string }) {
+  return text === "" ? null : <p className="detail" lang="en">{text}</p>;
+}
+
+/** A problem in the words of the page, and what the service adds to it. */
+export function saidOf(problem: unknown, t: Texts): { readonly words: string; readonly detail: string } {
+  if (!(problem instanceof Problem)) return { words: t.somethingWrong, detail: problem instanceof Error ? problem.message : String(problem) };
+  return { words: t.problems[problem.code] ?? t.somethingWrong, detail: problem.status === 0 ? "" : problem.message };
 }

@@ -1,23 +1,38 @@
-/** Asks for the key of a server that wants one, and says what is wrong with it; it is kept in this browser. */
+/** Asks for the key of a server that wants one, and says what is wrong with it; it is kept in this browser. Asked again because a
+ * key was revoked, its owner finds the page as they left it. */
 
+import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { Problem, whoseKey } from "../api/http";
+import { renew } from "../api/queries";
 import { currentKey, signIn } from "../state/accounts";
+import { letIn } from "../state/entry";
 import { useTexts } from "../texts";
+import { saidOf } from "./Bits";
 
-export function SignIn({ onCancel }: { readonly onCancel?: () => void }) {
+interface Props {
+  readonly onCancel?: () => void;
+  /** Whose page stands behind this, where one does. */
+  readonly owner?: string | null;
+}
+
+export function SignIn({ onCancel, owner = null }: Props) {
   const { t } = useTexts();
+  const cache = useQueryClient();
   const [isAsking, setAsking] = useState(false);
   const [wrong, setWrong] = useState<string | null>(currentKey() === null ? null : t.keyExpired);
   const enter = async (key: string) => {
     if (!/^[\x21-\x7e]+$/.test(key)) return setWrong(t.keyWrong); // no key looks so, and no header may hold it
     setAsking(true);
     try {
-      signIn({ owner: await whoseKey(key), key });
-      location.reload();
+      const whose = await whoseKey(key);
+      signIn({ owner: whose, key });
+      if (whose !== owner) return location.reload();
+      letIn();
+      await renew(cache);
     } catch (problem) {
-      setWrong(problem instanceof Problem && problem.status === 401 ? t.keyWrong : problem instanceof Problem && problem.status === 0 ? t.unreachable : problem instanceof Error ? problem.message : String(problem));
+      setWrong(problem instanceof Problem && problem.status === 401 ? t.keyWrong : saidOf(problem, t).words);
       setAsking(false);
     }
   };

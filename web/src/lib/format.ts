@@ -54,6 +54,12 @@ export function firstLine(text: string, most = 80): string {
   return letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : line;
 }
 
+/** Sentences one after the other, each once and each with its full stop. */
+export function sentences(parts: readonly unknown[]): string {
+  const said = parts.filter((part): part is string => typeof part === "string").map((part) => part.trim()).filter((part) => part !== "");
+  return [...new Set(said.map((part) => (/[.!?…。！？]["”’)）]?$/.test(part) ? part : `${part}.`)))].join(" ");
+}
+
 /** The day alone. */
 export function day(value: string, language: string): string {
   const date = new Date(value);

@@ -7,6 +7,7 @@ const PAUSES = [500, 1000, 2000, 3000];
 const PATIENCE_MILLISECONDS = 4000;
 
 let isUp = true;
+let losses = 0;
 const heard = new Set<() => void>();
 
 export function isConnected(): boolean {
@@ -26,8 +27,14 @@ export function useConnection(): boolean {
 /** A request found nobody. */
 export function reportLost(): void {
   if (!isUp) return;
+  losses += 1;
   change(false);
   void watch();
+}
+
+/** How often it was lost: what was asked for between two equal counts was answered. */
+export function countLosses(): number {
+  return losses;
 }
 
 /** Resolves when the server can be reached, or when it is no longer of interest. */

@@ -10,7 +10,7 @@ import { renew } from "../api/queries";
 import { newKey } from "../lib/random";
 import { eventsOf } from "../lib/sse";
 import { isOver, NO_ANSWER, step, type Answer, type TurnEvent } from "./answer";
-import { pauseUnlessWoken, whenConnected } from "./connection";
+import { countLosses, pauseUnlessWoken, whenConnected } from "./connection";
 import { dropUnsent, keepUnsent, type Unsent } from "./unsent";
 
 export interface Asking {
@@ -84,8 +84,13 @@ export function useAnswer(onConversation: (id: string) => void): Asking {
         await pauseUnlessWoken(PAUSES[Math.min(failures, PAUSES.length - 1)]!);
         await whenConnected(control.signal);
       }
+      // until the history has been read, and not only asked for in vain, the answer stays where it came in
+      for (let losses = -1; losses !== countLosses() && !control.signal.aborted; ) {
+        losses = countLosses();
+        await whenConnected(control.signal);
+        await renew(cache);
+      }
       if (control.signal.aborted) return;
-      await renew(cache);
       if (now.current?.state === "complete") show(null);
     },
     [cache, confirm, onConversation, show],

@@ -5,7 +5,7 @@ import { useEffect, useState } from "react";
 import { useSearch } from "../../api/queries";
 import { firstLine, moment } from "../../lib/format";
 import { useTexts } from "../../texts";
-import { Trouble } from "../Bits";
+import { Detail, Trouble } from "../Bits";
 import { emphasised } from "../compaction/marked";
 import { whoSays } from "../history/MessageRow";
 import { Icon } from "../Icon";
@@ -60,7 +60,7 @@ export function SearchBox({ inputRef, current, onOpen, onSearching }: Props) {
         <div className="conversations" aria-live="polite" role="region" aria-label={t.searchResults} tabIndex={0}>
           {found.isError && <Trouble problem={found.error} />}
           {found.data && <p className="faint">{found.data.hits.length === 0 ? t.noHits : t.hits(found.data.hits.length)}</p>}
-          {isByMeaning && found.data?.whyWordsAlone && <p className="notice" role="status">{t.wordsAlone} {found.data.whyWordsAlone}</p>}
+          {isByMeaning && found.data?.whyWordsAlone && <div className="notice" role="status">{t.wordsAlone}<Detail text={found.data.whyWordsAlone} /></div>}
           <ul>
             {found.data?.hits.map((hit) => (
               <li key={`${hit.conversationId}/${hit.seq}`}>

@@ -1,10 +1,11 @@
 /** What was just asked, and the answer that is coming in, or what became of it. */
 
-import { briefly, moment } from "../../lib/format";
+import { briefly, moment, sentences } from "../../lib/format";
 import { attachedIn } from "../../lib/uploads";
 import { isOver, type Answer } from "../../state/answer";
 import { useConnection } from "../../state/connection";
 import { useTexts } from "../../texts";
+import { Detail } from "../Bits";
 import { Icon } from "../Icon";
 import { Said, Typed, Verbatim } from "../Said";
 import { Attachments } from "./Attachments";
@@ -78,7 +79,9 @@ function Ending({ answer, onRetry }: { readonly answer: Answer; readonly onRetry
   if (answer.state !== "failed") return null;
   return (
     <div className="notice problem" role="alert">
-      <strong>{t.failed}</strong> {answer.error?.message} <span className="faint">{t.partial}</span> {again}
+      <div className="row"><strong>{t.failed}</strong> {answer.error?.code !== "turn_failed" && t.problems[answer.error?.code ?? ""]} {again}</div>
+      <Detail text={sentences([answer.error?.message])} />
+      {answer.text !== "" && <p className="faint">{t.partial}</p>}
     </div>
   );
 }

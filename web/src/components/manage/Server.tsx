@@ -16,7 +16,7 @@ export function Server({ isAdmin }: { readonly isAdmin: boolean }) {
     <div className="stack">
       <table className="plain">
         <tbody>
-          <tr><th scope="row">{t.health}</th><td className={isConnected ? "good" : "bad"}>{isConnected ? t.healthy : t.unreachable}</td></tr>
+          <tr><th scope="row">{t.health}</th><td className={isConnected ? "good" : "bad"}>{isConnected ? t.healthy : t.problems["unreachable"]}</td></tr>
           <tr><th scope="row">{t.version}</th><td>{about.data?.version}</td></tr>
           <tr><th scope="row">{t.model}</th><td>{about.data?.model ?? t.localModel}</td></tr>
           {stats.data && stats.data.database === null && <tr><th scope="row">{t.yours}</th><td>{t.storedOfYours(count(stats.data.conversations, language), count(stats.data.entries, language))}</td></tr>}
