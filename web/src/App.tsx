@@ -5,7 +5,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { download } from "./api/actions";
 import { Problem } from "./api/http";
 import { useMessageActions } from "./api/messageActions";
-import { useAbout, useCompact, useConversation, useCreateOffRecord, useNames, useArrange, useRemove, useRename, useTurns, useVerify, useVersions } from "./api/queries";
+import { useAbout, useCompact, useConversation, useCreateOffRecord, useNames, useArrange, useBranches, useMessageCount, useRemove, useRename, useTurns, useVerify, useVersions } from "./api/queries";
 import { AccountMenu } from "./components/AccountMenu";
 import { Box, Trouble, useToast } from "./components/Bits";
 import { ContextColumn } from "./components/context/ContextColumn";
@@ -14,6 +14,7 @@ import { Conversations, useImporting } from "./components/conversations/Conversa
 import { ExportBox } from "./components/conversations/ExportBox";
 import { TitleBar } from "./components/conversations/TitleBar";
 import { Empty } from "./components/Empty";
+import { BranchesBox } from "./components/history/BranchesBox";
 import { Composer } from "./components/history/Composer";
 import { FeedbackBox } from "./components/history/FeedbackBox";
 import { History, type Visible } from "./components/history/History";
@@ -82,6 +83,7 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
   const [sharing, setSharing] = useState<string | null>(null);
   const [exporting, setExporting] = useState<string | null>(null);
   const [arranging, setArranging] = useState<string | null>(null);
+  const [branching, setBranching] = useState<string | null>(null);
   const [rated, setRated] = useState<{ readonly message: string; readonly before: Feedback | null } | null>(null);
   const [trusted, setTrusted] = useState<Message | null>(null);
   const [proof, setProof] = useState<{ readonly of: string; readonly isIntact: boolean; readonly text: string } | null>(null);
@@ -97,6 +99,8 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
   const turns = useTurns(id);
   const names = useNames();
   const versions = useVersions(id);
+  const branches = useBranches(id);
+  const messageCount = useMessageCount(id);
   const remove = useRemove();
   const rename = useRename();
   const arrange = useArrange();
@@ -118,10 +122,16 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
   const { answer, follow, askAgain, clear } = asking;
   const isRunning = answer !== null && !isOver(answer);
   const isGone = conversation.error instanceof Problem && conversation.error.status === 404 && !isRunning;
+  /** Says which branch is open now, with a way back to the former one. */
+  const back = useRef<(text: string, former: string | null) => void>(() => undefined);
   const told = useMemo(
     () => ({
       onEditing: setEditing,
-      onFork: (branch: string) => go((now) => ({ ...now, conversation: branch, at: null })),
+      onFork: (message: Message, former: string | null) => {
+        go((now) => ({ ...now, at: null }));
+        back.current(t.forked(message.seq), former);
+      },
+      onBranch: (former: string | null) => back.current(t.branchOpened, former),
       onErase: (message: Message) => setErasing({ conversation: id ?? "", title: "", message }),
       onWhy: (message: Message) => {
         const turn = turns.data?.find((one) => one.answerId === message.id);
@@ -135,6 +145,9 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
     [go, id, turns.data, toast, t],
   );
   const actions = useMessageActions(id, asking, told);
+  useEffect(() => {
+    back.current = (text, former) => toast({ text, ...(former === null ? {} : { undo: () => actions.switchTo(former) }) });
+  }, [actions, toast]);
 
   const running = turns.data?.find((turn) => turn.state === "running");
   useEffect(() => {
@@ -248,7 +261,7 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
     else if (action === "close") setEditing(null);
     else if (message && other && (action === "earlier-sibling" || action === "later-sibling")) {
       const next = other[other.findIndex((one) => one.message.id === message.id) + (action === "later-sibling" ? 1 : -1)];
-      if (next) actions.switchTo(next);
+      if (next) actions.switchTo(next.branch);
     }
   });
 
@@ -319,6 +332,8 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
           {id !== null && !isGone && (
             <TitleBar
               conversation={conversation.data ?? null}
+              messages={messageCount}
+              branches={branches.data?.length ?? 0}
               view={place.view}
               isContextShown={isContextShown}
               onView={view}
@@ -327,6 +342,7 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
               onRename={(title) => rename.mutate({ id, title }, { onError: setProblem })}
               onPin={() => conversation.data && arrange.mutate({ id, pinned: !conversation.data.isPinned }, { onError: setProblem })}
               onArrange={() => setArranging(id)}
+              onBranches={() => setBranching(id)}
               proof={proof?.of === id ? proof : null}
               onVerify={() => verify.mutate(id, { onSuccess: (found) => setProof({ of: id, isIntact: found.ok, text: found.ok ? t.intact(count(found.entries, language)) : t.broken(String(found.problems.length)) }), onError: setProblem })}
               onShare={() => setSharing(id)}
@@ -399,6 +415,7 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
       <ShareBox conversation={sharing} isShared={conversation.data?.isShared ?? false} onClose={() => setSharing(null)} />
       <ExportBox conversation={exporting} onClose={() => setExporting(null)} onProblem={setProblem} />
       <ArrangeBox conversation={arranging !== null && arranging === id ? (conversation.data ?? null) : null} onClose={() => setArranging(null)} />
+      <BranchesBox conversation={branching !== null && branching === id ? id : null} onShow={actions.show} onClose={() => setBranching(null)} />
       <FeedbackBox conversation={id ?? ""} about={rated} onClose={() => setRated(null)} />
       <TrustBox conversation={id ?? ""} message={trusted} onClose={() => setTrusted(null)} onJump={jump} />
       <EraseBox what={erasing} onClose={() => setErasing(null)} onErased={(what) => what.message === undefined && begin()} />

@@ -8,7 +8,7 @@ import { unsentFrom } from "../src/state/unsent";
 
 const NOW = new Date(2026, 10, 18, 12);
 const listed = (id: string, updatedAt: Date, more: Partial<Listed> = {}): Listed => ({
-  id, title: id, parentId: null, count: 1, createdAt: updatedAt.toISOString(), updatedAt: updatedAt.toISOString(), isPinned: false, isDeleted: false, isOffRecord: false, isShared: false, folder: "", tags: [], feedback: {}, metadata: {}, ...more,
+  id, title: id, parentId: null, entries: 1, createdAt: updatedAt.toISOString(), updatedAt: updatedAt.toISOString(), isPinned: false, isDeleted: false, isOffRecord: false, isShared: false, folder: "", tags: [], feedback: {}, metadata: {}, ...more,
 });
 
 describe("the list of conversations", () => {

@@ -11,7 +11,10 @@ import { useChange, useGiveFeedback } from "./queries";
 
 interface Told {
   readonly onEditing: (id: string | null) => void;
-  readonly onFork: (conversation: string) => void;
+  /** A new branch begins after a message, in place of the former one. */
+  readonly onFork: (message: Message, former: string | null) => void;
+  /** Another branch is shown, in place of the former one. */
+  readonly onBranch: (former: string | null) => void;
   readonly onErase: (message: Message) => void;
   readonly onWhy: (message: Message) => void;
   readonly onBad: (message: Message, before: Feedback | null) => void;
@@ -38,8 +41,9 @@ export function useMessageActions(conversation: string | null, asking: Asking, t
       regenerate: (message) => void asking.again(id, message.id).catch(told.onProblem),
       fork: (message) =>
         run(async () => {
+          const former = await activeBranch(id);
           await call("post", "/conversations/{conversation_id}/fork", { at: here, body: { at_seq: message.seq, activate: true } });
-          told.onFork(id);
+          told.onFork(message, former);
         }),
       pin: (message) =>
         run(async () => {
@@ -58,8 +62,22 @@ export function useMessageActions(conversation: string | null, asking: Asking, t
         if (rating === "bad" && before?.rating !== "bad") told.onBad(message, before);
         else give.mutate({ id, message: message.id, feedback: before?.rating === rating ? null : { rating, reason: null } }, { onError: told.onProblem });
       },
-      switchTo: ({ branch }) =>
-        run(async () => void (await call("put", "/conversations/{conversation_id}/branches/{branch_id}/active", { at: { ...here, branch_id: branch } }))),
+      switchTo: (branch) => run(() => activate(id, branch)),
+      show: (branch) =>
+        run(async () => {
+          const former = await activeBranch(id);
+          await activate(id, branch);
+          told.onBranch(former);
+        }),
     };
   }, [conversation, asking, change, give, told]);
+}
+
+async function activate(id: string, branch: string): Promise<void> {
+  await call("put", "/conversations/{conversation_id}/branches/{branch_id}/active", { at: { conversation_id: id, branch_id: branch } });
+}
+
+async function activeBranch(id: string): Promise<string | null> {
+  const { items } = await call("get", "/conversations/{conversation_id}/branches", { at: { conversation_id: id } });
+  return items.find((branch) => branch.is_active)?.id ?? null;
 }

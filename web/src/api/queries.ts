@@ -18,6 +18,7 @@ const PAGE = 200;
 /** Pages held at once: 2,000 messages, however long the conversation is. */
 const MOST_PAGES = 10;
 const MOST_BRANCHES = 8;
+const MOST_ENDS = 20;
 /** Greater than any seq. */
 const NEWEST = 4_294_967_295;
 
@@ -51,7 +52,7 @@ function listed(wire: Shape<"ConversationOut">): Listed {
     id: wire.id,
     title: wire.title,
     parentId: wire.parent_id,
-    count: wire.entry_count,
+    entries: wire.entry_count,
     createdAt: wire.created_at,
     updatedAt: wire.updated_at,
     isDeleted: wire.is_deleted,
@@ -207,19 +208,75 @@ export function useMessages(id: string, at: number | null) {
   });
 }
 
+/** The branches of a conversation, in the order they were made; what was said last on each, on the newest of them. */
+export interface Branch {
+  readonly id: string;
+  readonly lastSeq: number;
+  readonly forkSeq: number;
+  readonly isActive: boolean;
+  readonly createdAt: string;
+}
+
+export function useBranches(id: string | null) {
+  return useQuery({
+    queryKey: ["branches", id],
+    enabled: id !== null && id !== "",
+    queryFn: () => branchesOf(id ?? ""),
+  });
+}
+
+async function branchesOf(id: string): Promise<readonly Branch[]> {
+  const { items } = await call("get", "/conversations/{conversation_id}/branches", { at: { conversation_id: id } });
+  return items.map((one) => ({ id: one.id, lastSeq: one.leaf_seq, forkSeq: one.fork_seq, isActive: one.is_active, createdAt: one.created_at }));
+}
+
+/** How many messages were said in a conversation, on all its branches; null while that is not known. */
+export function useMessageCount(id: string | null): number | null {
+  const branches = useBranches(id).data;
+  return branches === undefined ? null : Math.max(0, ...branches.map((branch) => branch.lastSeq));
+}
+
+/** What was said last on each branch, by the branch. */
+export function useBranchEnds(id: string | null, branches: readonly Branch[]) {
+  const newest = branches.slice(-MOST_ENDS).map((branch) => branch.id);
+  return useQuery({
+    queryKey: ["branch-ends", id, newest],
+    enabled: id !== null && newest.length > 0,
+    queryFn: async (): Promise<ReadonlyMap<string, Message>> => {
+      const ends = await Promise.all(newest.map((branch) => messagesOf(id ?? "", { before: NEWEST, limit: 1, branch })));
+      return new Map(ends.flatMap((page, at) => page.items.map((message): [string, Message] => [newest[at]!, message])));
+    },
+  });
+}
+
+/** A message that the branch in sight does not have, and a branch that has it; null where none has. */
+export function useElsewhere(id: string, seq: number | null) {
+  return useQuery({
+    queryKey: ["elsewhere", id, seq],
+    enabled: id !== "" && seq !== null,
+    queryFn: async (): Promise<{ readonly message: Message; readonly branch: string } | null> => {
+      for (const branch of [...(await branchesOf(id))].reverse()) {
+        if (branch.lastSeq < (seq ?? 0)) continue;
+        const found = (await messagesOf(id, { after: (seq ?? 0) - 1, limit: 1, branch: branch.id, include_deleted: true })).items[0];
+        if (found?.seq === seq) return { message: found, branch: branch.id };
+      }
+      return null;
+    },
+  });
+}
+
 /** Of each place where branches part, the message that each of them goes on with. */
 export function useVersions(id: string | null) {
   return useQuery({
     queryKey: ["versions", id],
     enabled: id !== null,
     queryFn: async (): Promise<readonly Version[]> => {
-      const { items } = await call("get", "/conversations/{conversation_id}/branches", { at: { conversation_id: id ?? "" } });
-      const newest = items.slice(-MOST_BRANCHES);
-      const forks = [...new Set(newest.map((branch) => branch.fork_seq))].filter((seq) => newest.length > 1 && seq >= 0);
+      const newest = (await branchesOf(id ?? "")).slice(-MOST_BRANCHES);
+      const forks = [...new Set(newest.map((branch) => branch.forkSeq))].filter((seq) => newest.length > 1 && seq >= 0);
       const found = await Promise.all(
         forks.flatMap((seq) =>
           newest
-            .filter((branch) => branch.leaf_seq > seq)
+            .filter((branch) => branch.lastSeq > seq)
             .map(async (branch) => {
               const page = await messagesOf(id ?? "", { after: seq, limit: 1, branch: branch.id });
               return page.items.map((message) => ({ message, branch: branch.id }));

@@ -4,7 +4,8 @@ export interface Listed {
   readonly id: string;
   readonly title: string | null;
   readonly parentId: string | null;
-  readonly count: number;
+  /** Of its log: messages, their revisions and what else happened to them. */
+  readonly entries: number;
   readonly createdAt: string;
   readonly updatedAt: string;
   readonly isPinned: boolean;

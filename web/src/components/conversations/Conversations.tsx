@@ -5,7 +5,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 
 import { useConversations, useImport } from "../../api/queries";
 import { linesOf, namesIn, type Day, type Line, type Listed } from "../../lib/conversations";
-import { brief, firstLine } from "../../lib/format";
+import { brief, count, firstLine } from "../../lib/format";
 import { useTexts } from "../../texts";
 import { Trouble, useToast } from "../Bits";
 import { Icon } from "../Icon";
@@ -132,7 +132,7 @@ function OneLine({ line, current, running, onOpen, shut, onToggle }: LineProps) 
       <span className="title">{title}</span>
       {running === conversation.id && <span className="dot" role="img" aria-label={t.running} />}
       {conversation.isOffRecord && <span className="tag">{t.offRecordTag}</span>}
-      <span className="faint number" title={t.messages(String(conversation.count))}>{brief(conversation.count, language)}</span>
+      <span className="faint number" title={t.entries(count(conversation.entries, language))}>{brief(conversation.entries, language)}</span>
     </button>
   );
 }

@@ -10,6 +10,9 @@ import { Icon, IconButton } from "../Icon";
 
 interface Props {
   readonly conversation: Listed | null;
+  /** On all branches; null while that is not known. */
+  readonly messages: number | null;
+  readonly branches: number;
   /** What verifying it has found. */
   readonly proof: { readonly isIntact: boolean; readonly text: string } | null;
   readonly view: "history" | "model";
@@ -21,6 +24,7 @@ interface Props {
   readonly onRename: (title: string) => void;
   readonly onPin: () => void;
   readonly onArrange: () => void;
+  readonly onBranches: () => void;
   readonly onVerify: () => void;
   readonly onShare: () => void;
   readonly onExport: () => void;
@@ -50,7 +54,9 @@ export function TitleBar(props: Props) {
           <h1 onDoubleClick={() => setNaming(true)} title={conversation?.title ?? ""}>{conversation?.title || t.untitled}</h1>
           {conversation !== null && (
             <p className="faint number">
-              {t.messages(count(conversation.count, language))} · {t.since(day(conversation.createdAt, language))}
+              {props.messages !== null && t.messages(count(props.messages, language))}
+              {props.branches > 1 && <> · <button className="link" onClick={props.onBranches}>{t.branchesOf(count(props.branches, language))}</button></>}
+              <span className="wide-words">{props.messages !== null && " · "}{t.since(day(conversation.createdAt, language))}</span>
               {conversation.isDeleted && ` · ${t.deleted}`}
               {conversation.isOffRecord && ` · ${t.offRecordTag}`}
               {conversation.isShared && ` · ${t.sharedTag}`}
@@ -64,7 +70,7 @@ export function TitleBar(props: Props) {
       <div className="switch" role="tablist" aria-label={t.history}>
         {(["history", "model"] as const).map((view) => (
           <button key={view} role="tab" aria-label={view === "history" ? t.history : t.modelView} aria-selected={props.view === view} onClick={() => props.onView(view)}>
-            {view === "history" ? t.history : <><span className="wide-only">{t.modelView}</span><span className="narrow-only" aria-hidden="true">{t.modelViewBrief}</span></>}
+            {view === "history" ? t.history : <><span className="wide-words">{t.modelView}</span><span className="narrow-only" aria-hidden="true">{t.modelViewBrief}</span></>}
           </button>
         ))}
       </div>
@@ -74,7 +80,7 @@ export function TitleBar(props: Props) {
   );
 }
 
-function More({ conversation, onNaming, onPin, onArrange, onJump, onVerify, onShare, onExport, onRemove, onErase }: Props & { readonly onNaming: () => void }) {
+function More({ conversation, branches, onNaming, onPin, onArrange, onBranches, onJump, onVerify, onShare, onExport, onRemove, onErase }: Props & { readonly onNaming: () => void }) {
   const { t } = useTexts();
   return (
     <Menu.Root>
@@ -84,6 +90,7 @@ function More({ conversation, onNaming, onPin, onArrange, onJump, onVerify, onSh
           <Menu.Item onSelect={() => setTimeout(onNaming)}><Icon name="edit" />{t.rename}</Menu.Item>
           <Menu.Item onSelect={onPin}><Icon name="pin" />{conversation?.isPinned ? t.unpinConversation : t.pinConversation}</Menu.Item>
           <Menu.Item onSelect={onArrange}><Icon name="folder" />{t.arrange} …</Menu.Item>
+          {branches > 1 && <Menu.Item onSelect={onBranches}><Icon name="branch" />{t.branches} …</Menu.Item>}
           <Menu.Separator className="line" />
           <Menu.Item onSelect={() => onJump(1)}><Icon name="up" />{t.toFirst}</Menu.Item>
           <Menu.Item onSelect={() => onJump(null)}><Icon name="down" />{t.toNewest}</Menu.Item>

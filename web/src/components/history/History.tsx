@@ -4,7 +4,8 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, type RefObject } from "react";
 
-import { newestMessagesKey, useCompactions, useConversation, useGauge, useMessages, useRecalled, type Recalled } from "../../api/queries";
+import { newestMessagesKey, useCompactions, useConversation, useGauge, useElsewhere, useMessageCount, useMessages, useRecalled, type Recalled } from "../../api/queries";
+import { firstLine } from "../../lib/format";
 import type { Compaction, Message, Version } from "../../lib/model";
 import { outermost, rowsOf, versionsOf, type Row } from "../../lib/rows";
 import { isOf, type Answer } from "../../state/answer";
@@ -60,6 +61,8 @@ export function History(props: Props) {
   const loaded = useMemo(() => pages.data?.pages.flatMap((page) => page.items) ?? [], [pages.data]);
   const live = answer === null || pages.hasNextPage || loaded.some((message) => isOf(answer, message.id)) ? null : answer;
   const messages = useMemo(() => upToQuestion(loaded, live?.questionId ?? null), [loaded, live?.questionId]);
+  const isMissing = at !== null && pages.isSuccess && !pages.isFetching && !loaded.some((message) => message.seq === at);
+  const elsewhere = useElsewhere(conversation, isMissing ? at : null);
   const rows = useMemo(() => rowsOf(messages, compactions.data ?? []), [messages, compactions.data]);
   useEffect(() => onRows(messages), [messages, onRows]);
   const list = useRef<HTMLDivElement>(null);
@@ -110,7 +113,7 @@ export function History(props: Props) {
   const window = gauge.data?.windowSeqs ?? NOTHING;
   const summaries = useMemo(() => outermost(compactions.data ?? []), [compactions.data]);
   const pinned = useMemo(() => new Set([...(gauge.data?.parts.filter((part) => part.kind === "pinned").flatMap((part) => part.seqs) ?? []), ...messages.filter((one) => one.isPinned).map((one) => one.seq)]), [gauge.data, messages]);
-  const total = Math.max(about.data?.count ?? 0, messages.at(-1)?.seq ?? 0);
+  const total = Math.max(useMessageCount(conversation) ?? 0, messages.at(-1)?.seq ?? 0);
   const mapped = useMemo(() => ({ total, compactions: compactions.data ?? [], window, recalled: recalled.seqs, pinned }), [total, compactions.data, window, recalled.seqs, pinned]);
   const goOnMap = (seq: number, isFinal: boolean) => {
     const isLoaded = messages.length > 0 && messages[0]!.seq <= seq && seq <= messages.at(-1)!.seq;
@@ -121,6 +124,16 @@ export function History(props: Props) {
   return (
     <>
       {pages.isError && <Trouble problem={pages.error} onRetry={() => void pages.refetch()} />}
+      {isMissing && elsewhere.isSuccess && (
+        <div className="notice row" role="status">
+          {elsewhere.data === null ? t.nowhere(at) : (
+            <>
+              <span className="grow"><b>{t.onOtherBranch(at)}</b> {firstLine(elsewhere.data.message.text, 120)}</span>
+              <button onClick={() => props.actions.show(elsewhere.data!.branch)}>{t.openItsBranch}</button>
+            </>
+          )}
+        </div>
+      )}
       <div className="thread">
         <div className="scroll" ref={list} onScroll={loadMore} tabIndex={0} role="log" aria-label={t.history} aria-busy={pages.isFetching}>
           <div ref={content}>

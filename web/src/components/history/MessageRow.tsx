@@ -22,7 +22,10 @@ export interface MessageActions {
   readonly pin: (message: Message) => void;
   readonly remove: (message: Message) => void;
   readonly erase: (message: Message) => void;
-  readonly switchTo: (version: Version) => void;
+  /** Between versions, in front of one's eyes. */
+  readonly switchTo: (branch: string) => void;
+  /** To a branch, with a word about it and a way back. */
+  readonly show: (branch: string) => void;
   /** What the model saw when it said this; null where that is not known. */
   readonly why: (message: Message) => void;
   readonly rate: (message: Message, rating: Feedback["rating"], before: Feedback | null) => void;
@@ -155,11 +158,11 @@ function Versions({ message, versions, actions }: Props) {
   const after = versions[place + 1];
   return (
     <span className="row tight">
-      <IconButton icon="left" label={t.earlierVersion} disabled={!before} onClick={() => before && actions.switchTo(before)} />
+      <IconButton icon="left" label={t.earlierVersion} disabled={!before} onClick={() => before && actions.switchTo(before.branch)} />
       <span className="faint number">
         {place + 1}/{versions.length}
       </span>
-      <IconButton icon="right" label={t.laterVersion} disabled={!after} onClick={() => after && actions.switchTo(after)} />
+      <IconButton icon="right" label={t.laterVersion} disabled={!after} onClick={() => after && actions.switchTo(after.branch)} />
     </span>
   );
 }
