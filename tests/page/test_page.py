@@ -271,6 +271,28 @@ def test_an_edited_question_is_answered_on_a_branch_of_its_own(page: Page) -> No
     expect(page.locator('article[data-role="user"]').get_by_text("2/2")).to_be_visible()
 
 
+def test_edit_in_the_menu_gives_the_keyboard_to_the_text_which_keys_save_and_leave(page: Page) -> None:
+    page.goto("/")
+    ask(page, "third wording")
+    expect(page.locator('article[data-seq][data-role="assistant"]', has_text="third wording")).to_be_visible()
+    editing = page.get_by_role("textbox", name="Edit")
+
+    def edit() -> None:
+        page.locator('article[data-role="user"]').get_by_role("button", name="Message actions").click()
+        page.get_by_role("menuitem", name="Edit").click()
+        expect(editing).to_be_focused()
+
+    edit()
+    page.keyboard.type(", dropped")
+    page.keyboard.press("Escape")
+    expect(editing).to_have_count(0)
+    edit()
+    page.keyboard.type(", kept")
+    page.keyboard.press("Control+Enter")
+    expect(editing).to_have_count(0)
+    expect(page.locator('article[data-seq][data-role="assistant"]')).to_have_text(re.compile("third wording, kept"))
+
+
 def test_what_a_turn_sent_can_be_looked_into(page: Page, server: str) -> None:
     page.goto("/")
     ask(page, "look into this")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, Request, expect
@@ -223,16 +222,60 @@ def test_stopping_keeps_what_was_said(page: Page) -> None:
     expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible()
 
 
-def test_a_file_dropped_before_anything_was_said_makes_a_conversation(page: Page, tmp_path: Path) -> None:
-    note = tmp_path / "note.txt"
-    note.write_text("the blue bag")
+def drop(page: Page, name: str, content: str, on: str = "main") -> None:
+    """As a hand drops a file on a place of the page."""
+    page.evaluate(DROP, {"on": on, "name": name, "content": content})
+
+
+DROP = """
+({ on, name, content }) => {
+  const dataTransfer = new DataTransfer();
+  dataTransfer.items.add(new File([content], name));
+  for (const kind of ["dragover", "drop"]) {
+    document.querySelector(on).dispatchEvent(new DragEvent(kind, { dataTransfer, bubbles: true, cancelable: true }));
+  }
+}
+"""
+
+
+def test_a_file_dropped_before_anything_was_said_waits_for_what_is_said(page: Page, slow: Served) -> None:
+    listed = f"{slow.address}/api/v1/conversations"
+    before = len(httpx.get(listed, params={"limit": 1000}).json()["items"])
     page.goto("/")
-    page.locator(".composer input[type=file]").set_input_files(note)
-    expect(page.get_by_role("region", name="Files").get_by_text("note.txt")).to_be_visible()
-    expect(page.get_by_role("region", name="Files").get_by_text("uploaded")).to_be_visible()
+    drop(page, "note.txt", "the blue bag", on=".empty")
     chip = page.get_by_role("list", name="Attachments").get_by_role("listitem")
     expect(chip).to_contain_text("note.txt")
+    expect(chip).to_contain_text("12 B")
+    page.reload()
+    expect(page.get_by_role("heading", name="Conversations that never end")).to_be_visible()
+    assert len(httpx.get(listed, params={"limit": 1000}).json()["items"]) == before
+    drop(page, "note.txt", "the blue bag", on=".empty")
     page.get_by_label("Write a message").fill("what is in it?")
     page.get_by_label("Write a message").press("Enter")
     expect(page.locator('article[data-role="user"] .chip', has_text="note.txt")).to_be_visible()
     expect(chip).to_have_count(0)
+    expect(page.get_by_role("region", name="Files").get_by_text("uploaded")).to_be_visible()
+    assert len(httpx.get(listed, params={"limit": 1000}).json()["items"]) == before + 1
+
+
+def test_files_can_be_dropped_anywhere_on_a_conversation(page: Page) -> None:
+    ask(page, "take this")
+    drop(page, "list.csv", "a,b", on="article.message")
+    chip = page.get_by_role("list", name="Attachments").get_by_role("listitem")
+    expect(chip).to_contain_text("list.csv")
+    expect(chip).to_contain_text("3 B")
+
+
+def test_an_archive_that_is_dropped_can_be_imported_or_attached(page: Page) -> None:
+    said = [{"role": "user", "content": "to be carried over"}, {"role": "assistant", "content": "and so it was"}]
+    lines = json.dumps({"messages": said})
+    ask(page, "take this in")
+    drop(page, "talk.jsonl", lines, on="article.message")
+    dialog = page.get_by_role("dialog", name="Import or attach?")
+    expect(dialog).to_contain_text("talk.jsonl")
+    dialog.get_by_role("button", name="Attach").click()
+    expect(page.get_by_role("list", name="Attachments").get_by_role("listitem")).to_contain_text("talk.jsonl")
+    page.goto("/")
+    drop(page, "trip.jsonl", lines)
+    dialog.get_by_role("button", name="Import conversations").click()
+    expect(page.locator('article[data-role="user"]', has_text="to be carried over")).to_be_visible()

@@ -16,6 +16,7 @@ import { TitleBar } from "./components/conversations/TitleBar";
 import { Empty } from "./components/Empty";
 import { BranchesBox } from "./components/history/BranchesBox";
 import { Composer } from "./components/history/Composer";
+import { DropPlace, useDropping } from "./components/history/DropPlace";
 import { FeedbackBox } from "./components/history/FeedbackBox";
 import { History, type Visible } from "./components/history/History";
 import { ModelView } from "./components/history/ModelView";
@@ -198,18 +199,33 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
   };
   const watching = useReplay({ onBegun: open, onJump: jump, onProblem: setProblem });
   const { replay } = watching;
-  const attachments = useAttachments(id, (into) => into !== id && open(into), setProblem);
+  const attachments = useAttachments(id, setProblem);
   const bring = useImporting(open, setProblem);
-  const send = (words: string) => {
-    const message = withAttached(words, attachments.ready);
-    const files = attachments.ready.map((file) => file.path);
+  const dropping = useDropping({ onAttach: attachments.add, onImport: bring });
+  const ask = ({ into, files }: Awaited<ReturnType<typeof attachments.handIn>>, words: string) => {
+    const message = withAttached(words, files);
+    const choices = readChoices(id ?? NEW);
     jump(null);
     setProblem(null);
     attachments.clear();
-    asking.ask({ message, conversation: id, files, choices: readChoices(id ?? NEW) }).catch((refused: unknown) => {
-      giveBack(id, message);
+    if (id === null && into !== null) {
+      keepChoices(into, choices);
+      go((now) => ({ ...now, conversation: into, at: null }));
+    }
+    asking.ask({ message, conversation: into, files: files.map((file) => file.path), choices }).catch((refused: unknown) => {
+      giveBack(into, message);
       setProblem(refused);
     });
+  };
+  const send = (words: string) => {
+    setProblem(null);
+    attachments.handIn(words).then(
+      (handedIn) => ask(handedIn, words),
+      (refused: unknown) => {
+        giveBack(id, words);
+        setProblem(refused);
+      },
+    );
   };
   const stop = () => {
     const unsent = asking.stop();
@@ -328,7 +344,8 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
             />
           </div>
         </aside>
-        <main className="column middle" id="main" tabIndex={-1} data-shown={column === "history"}>
+        <main className="column middle" id="main" tabIndex={-1} data-shown={column === "history"} {...(isGone ? {} : dropping.handlers)}>
+          <DropPlace {...dropping} />
           {id !== null && !isGone && (
             <TitleBar
               conversation={conversation.data ?? null}

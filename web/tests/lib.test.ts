@@ -96,7 +96,8 @@ describe("figures", () => {
   it("are short and never cut a character in two", () => {
     expect(firstLine("😀".repeat(90)).endsWith("😀…")).toBe(true);
     expect(firstLine("one\ntwo")).toBe("one");
-    expect(bytes(0, "en")).toBe("0 byte");
+    expect(bytes(0, "en")).toBe("0 B");
+    expect(bytes(669, "zh")).toBe("669 B");
     expect(bytes(1_500_000, "en")).toBe("1.5 MB");
   });
 });

@@ -538,8 +538,8 @@ export function useFiles(id: string) {
 
 /** Hand files in; into a conversation of their own when there is none yet. Gives the conversation, and where they stand in it. */
 export function useUpload() {
-  return useChange(async ({ id, files }: { id: string | null; files: readonly File[] }) => {
-    const into = id ?? (await call("post", "/conversations", { body: {} })).id;
+  return useChange(async ({ id, files, title }: { id: string | null; files: readonly File[]; title?: string }) => {
+    const into = id ?? (await call("post", "/conversations", { body: title === undefined ? {} : { title } })).id;
     return { into, attached: await uploaded(into, files) };
   });
 }

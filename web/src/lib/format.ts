@@ -29,11 +29,9 @@ export function seconds(value: number, language: string): string {
 }
 
 export function bytes(value: number, language: string): string {
-  const units = ["byte", "kilobyte", "megabyte", "gigabyte"] as const;
+  const units = ["B", "kB", "MB", "GB"] as const;
   const step = value > 0 ? Math.min(units.length - 1, Math.floor(Math.log10(value) / 3)) : 0;
-  return new Intl.NumberFormat(language, { style: "unit", unit: units[step]!, unitDisplay: "short", maximumFractionDigits: 1 }).format(
-    value / 1000 ** step,
-  );
+  return `${new Intl.NumberFormat(language, { maximumFractionDigits: 1 }).format(value / 1000 ** step)} ${units[step]!}`;
 }
 
 /** Arguments of a call in a few words, for the line that unfolds to them. */

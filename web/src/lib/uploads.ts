@@ -7,6 +7,11 @@ export interface Attached {
   readonly bytes: number;
 }
 
+/** Whether a file may hold conversations, as `everthread import` reads them: an archive, a log of lines, an export in a zip. */
+export function mayBeImported(name: string): boolean {
+  return /\.(jsonl(\.zst)?|zst|zip)$/i.test(name);
+}
+
 const LINE = /^\[uploaded: (.+), ([\w.+-]+\/[\w.+-]+), ([\d,]+) bytes\]$/;
 
 export function withAttached(text: string, files: readonly Attached[]): string {

@@ -15,7 +15,7 @@ export interface Chip {
   readonly key: string;
   readonly name: string;
   readonly size: number;
-  readonly state: "uploading" | "ready" | "failed";
+  readonly state: "waiting" | "uploading" | "ready" | "failed";
   readonly attached: Attached | null;
   /** An address of the picture, where it is one. */
   readonly picture: string | null;
@@ -39,7 +39,6 @@ export function Composer(props: Props) {
   const [text, setText] = useState(() => readDraft(props.draft));
   const [cursor, setCursor] = useState(0);
   const [chosen, setChosen] = useState(0);
-  const [isOver, setOver] = useState(false);
   const area = useRef<HTMLTextAreaElement>(null);
   const files = useRef<HTMLInputElement>(null);
   useEffect(() => setText(readDraft(props.draft)), [props.draft]);
@@ -56,7 +55,7 @@ export function Composer(props: Props) {
     area.current?.focus();
   };
   const isUploading = props.chips.some((chip) => chip.state === "uploading");
-  const canSend = (text.trim() !== "" || props.chips.some((chip) => chip.state === "ready")) && !isUploading;
+  const canSend = (text.trim() !== "" || props.chips.some((chip) => chip.state === "ready" || chip.state === "waiting")) && !isUploading;
   const send = () => {
     const typed = parseCommand(text);
     if (typed !== null) props.onCommand(typed);
@@ -81,20 +80,9 @@ export function Composer(props: Props) {
   return (
     <form
       className="composer"
-      data-over={isOver}
       onSubmit={(event) => {
         event.preventDefault();
         send();
-      }}
-      onDragOver={(event) => {
-        event.preventDefault();
-        setOver(true);
-      }}
-      onDragLeave={() => setOver(false)}
-      onDrop={(event) => {
-        event.preventDefault();
-        setOver(false);
-        props.onFiles([...event.dataTransfer.files]);
       }}
     >
       {offers.length > 0 && (
@@ -125,7 +113,7 @@ export function Composer(props: Props) {
           ref={area}
           rows={1}
           value={text}
-          placeholder={isOver ? t.dropHere : t.write}
+          placeholder={t.write}
           aria-label={t.write}
           onChange={(event) => {
             change(event.target.value);
