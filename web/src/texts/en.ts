@@ -84,6 +84,7 @@ export const en = {
   save: "Save",
   saveAndAnswer: "Save and answer",
   cancel: "Cancel",
+  editHint: "Ctrl+Enter to save, Esc to cancel",
   regenerate: "Regenerate",
   fork: "Branch from here",
   forked: (seq: number) => `A new branch begins after #${seq}. What came after it is kept on the former branch.`,

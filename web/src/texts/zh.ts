@@ -86,6 +86,7 @@ export const zh: Texts = {
   save: "保存",
   saveAndAnswer: "保存并回答",
   cancel: "取消",
+  editHint: "Ctrl+Enter 保存，Esc 取消",
   regenerate: "重新生成",
   fork: "从这里分支",
   forked: (seq) => `新分支从 #${seq} 之后开始。之后的内容保留在原来的分支上。`,

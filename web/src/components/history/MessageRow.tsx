@@ -1,7 +1,7 @@
 /** One message of the history, whole: what was said, thought and called, and what can be done with it. */
 
 import * as Menu from "@radix-ui/react-dropdown-menu";
-import { memo, useState } from "react";
+import { memo, useRef, useState } from "react";
 
 import type { Recalled } from "../../api/queries";
 import type { Feedback } from "../../lib/conversations";
@@ -171,6 +171,7 @@ function Versions({ message, versions, actions }: Props) {
 function Tools({ message, feedback, actions, onEdit }: { readonly message: Message; readonly feedback: Feedback | null; readonly actions: MessageActions; readonly onEdit: () => void }) {
   const { t } = useTexts();
   const toast = useToast();
+  const isToEdit = useRef(false);
   const copy = () => void copied(message.text).then((isDone) => toast({ text: isDone ? t.copied : t.notCopied }));
   const isAnswer = message.role === "assistant" && message.text !== "";
   const usual: { icon: IconName; label: string; run: () => void; isShown: boolean; isOn?: boolean }[] = [
@@ -187,8 +188,18 @@ function Tools({ message, feedback, actions, onEdit }: { readonly message: Messa
       <Menu.Root>
         <Menu.Trigger className="plain always" aria-label={t.messageActions} title={t.messageActions}><Icon name="more" /></Menu.Trigger>
         <Menu.Portal>
-          <Menu.Content className="menu" align="end" sideOffset={4}>
-            {offered.map((one) => <Item key={one.icon} icon={one.icon} label={one.label} onSelect={one.run} />)}
+          <Menu.Content
+            className="menu"
+            align="end"
+            sideOffset={4}
+            onCloseAutoFocus={(event) => {
+              if (!isToEdit.current) return;
+              isToEdit.current = false;
+              event.preventDefault(); // the keyboard goes to what is edited, not back to the menu's button
+              onEdit();
+            }}
+          >
+            {offered.map((one) => <Item key={one.icon} icon={one.icon} label={one.label} onSelect={one.icon === "edit" ? () => (isToEdit.current = true) : one.run} />)}
             <Item icon="pin" label={message.isPinned ? t.unpin : t.pin} onSelect={() => actions.pin(message)} />
             <Item icon="branch" label={t.fork} onSelect={() => actions.fork(message)} />
             {message.role === "assistant" && <Item icon="context" label={t.why} onSelect={() => actions.why(message)} />}
@@ -203,9 +214,9 @@ function Tools({ message, feedback, actions, onEdit }: { readonly message: Messa
   );
 }
 
-function Item({ icon, label, onSelect }: { readonly icon: IconName; readonly label: string; readonly onSelect: () => void }) {
+function Item({ icon, label, onSelect }: { readonly icon: IconName; readonly label: string; readonly onSelect: () => unknown }) {
   return (
-    <Menu.Item onSelect={onSelect}>
+    <Menu.Item onSelect={() => void onSelect()}>
       <Icon name={icon} />
       {label}
     </Menu.Item>
@@ -224,10 +235,23 @@ function Editor({ message, onSave, onDone }: { readonly message: Message; readon
         onDone();
       }}
     >
-      <textarea autoFocus aria-label={t.edit} value={text} rows={Math.min(12, text.split("\n").length + 1)} onChange={(event) => setText(event.target.value)} />
+      <textarea
+        autoFocus
+        aria-label={t.edit}
+        value={text}
+        rows={Math.min(12, text.split("\n").length + 1)}
+        onFocus={(event) => event.currentTarget.setSelectionRange(text.length, text.length)}
+        onChange={(event) => setText(event.target.value)}
+        onKeyDown={(event) => {
+          if (event.nativeEvent.isComposing) return; // an input method chooses a character: not ours
+          if (event.key === "Escape") onDone();
+          else if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && text.trim() !== "") event.currentTarget.form?.requestSubmit();
+        }}
+      />
       <div className="row">
         <button className="primary" disabled={text.trim() === ""}>{t.saveAndAnswer}</button>
         <button type="button" onClick={onDone}>{t.cancel}</button>
+        <span className="faint wide-only">{t.editHint}</span>
       </div>
     </form>
   );
