@@ -159,6 +159,8 @@ export const en = {
   gauge: (used: string, limit: string) => `${used} of ${limit} tokens`,
   gaugeOf: (limit: string) => `of ${limit} tokens`,
   exact: "exact count",
+  besides: "The question and the descriptions of tools come on top.",
+  besidesAll: "The system prompt, the question and the descriptions of tools come on top.",
   estimated: "estimated",
   threshold: "compaction at",
   hardLimit: "No request is larger than this",

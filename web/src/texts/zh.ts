@@ -161,6 +161,8 @@ export const zh: Texts = {
   gauge: (used, limit) => `${used} / ${limit} 个 token`,
   gaugeOf: (limit) => `/ ${limit} 个 token`,
   exact: "精确计数",
+  besides: "发送时还会加上问题和工具说明。",
+  besidesAll: "发送时还会加上系统提示词、问题和工具说明。",
   estimated: "估算",
   threshold: "压缩起点",
   hardLimit: "请求不会超过此上限",
