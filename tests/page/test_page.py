@@ -311,8 +311,13 @@ def test_what_a_turn_sent_can_be_looked_into(page: Page, server: str) -> None:
 def test_a_skill_is_offered_when_it_is_mentioned(page: Page) -> None:
     page.goto("/")
     page.get_by_label("Write a message").press_sequentially("@data")
-    page.get_by_role("option", name="@data-report").click()
+    skill = page.get_by_role("option", name="@data-report")
+    expect(skill).to_contain_text("Turn a table")
+    skill.click()
     expect(page.get_by_label("Write a message")).to_have_value("@data-report ")
+    page.get_by_label("Write a message").fill("")
+    page.get_by_label("Write a message").press_sequentially("/com")
+    expect(page.get_by_role("option", name="/compact")).to_contain_text("summarize older messages")
 
 
 def test_exports_come_as_files(page: Page) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+import httpx
 import pytest
 from playwright.sync_api import Browser, Page, Request, expect
 
@@ -253,6 +254,7 @@ def test_a_file_dropped_before_anything_was_said_waits_for_what_is_said(page: Pa
     page.get_by_label("Write a message").fill("what is in it?")
     page.get_by_label("Write a message").press("Enter")
     expect(page.locator('article[data-role="user"] .chip', has_text="note.txt")).to_be_visible()
+    expect(page.locator(".top h1")).to_have_text("what is in it?")
     expect(chip).to_have_count(0)
     expect(page.get_by_role("region", name="Files").get_by_text("uploaded")).to_be_visible()
     assert len(httpx.get(listed, params={"limit": 1000}).json()["items"]) == before + 1

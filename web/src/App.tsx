@@ -206,7 +206,6 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
     const message = withAttached(words, files);
     const choices = readChoices(id ?? NEW);
     jump(null);
-    setProblem(null);
     attachments.clear();
     if (id === null && into !== null) {
       keepChoices(into, choices);
@@ -304,7 +303,7 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
           <div role="tablist" aria-label="everthread">
             {(["conversations", "history", "context"] as const).map((one) => (
               <button key={one} role="tab" aria-selected={column === one} onClick={() => setColumn(one)}>
-                {one === "conversations" ? t.conversations : one === "history" ? t.historyTab : t.contextTab}
+                {one === "conversations" ? t.conversationsTab : one === "history" ? t.historyTab : t.contextTab}
               </button>
             ))}
           </div>
@@ -330,7 +329,7 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
             <span className="grow" />
             <IconButton icon="shield" label={t.verify} onClick={() => setSection("verify")} />
             <IconButton icon="theme" label={t.theme} onClick={toggleTheme} />
-            <button className="plain" lang={language === "en" ? "zh-CN" : "en"} onClick={() => change(language === "en" ? "zh" : "en")}>{t.language}</button>
+            <button className="plain" lang={language === "en" ? "zh-CN" : "en"} aria-label={t.language} onClick={() => change(language === "en" ? "zh" : "en")}>{t.languageBrief}</button>
             <input
               ref={importing}
               type="file"

@@ -579,14 +579,20 @@ async function uploaded(id: string, files: readonly File[]): Promise<readonly At
   return done;
 }
 
+/** A tool or a skill, with what it is for; or a kind of subagent. */
+export interface Mention {
+  readonly name: string;
+  readonly about: string | null;
+}
+
 /** What can be mentioned with @. */
 export function useNames() {
   return useQuery({
     queryKey: ["names"],
     staleTime: 60_000,
-    queryFn: async (): Promise<readonly string[]> => {
+    queryFn: async (): Promise<readonly Mention[]> => {
       const known = await call("get", "/chat/tools");
-      return [...[...known.items, ...known.skills].map((one) => one.name), ...known.agent_types];
+      return [...[...known.items, ...known.skills].map((one) => ({ name: one.name, about: one.description })), ...known.agent_types.map((name) => ({ name, about: null }))];
     },
   });
 }

@@ -89,6 +89,7 @@ function Choices({ commands, onOpen, onClose }: Omit<Props, "open">) {
             <Icon name={choice.icon} />
             <span className="title">{choice.label}</span>
             {choice.keys && <kbd>{choice.keys}</kbd>}
+            {index === at && <kbd aria-hidden="true">↵</kbd>}
           </li>
         ))}
         {found.length === 0 && <li className="faint">{t.noHits}</li>}

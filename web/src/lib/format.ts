@@ -11,7 +11,7 @@ function localeOf(language: string): string {
 
 /** 1,234 → 1.2k: for places with little room. */
 export function brief(value: number, language: string): string {
-  return new Intl.NumberFormat(language, { notation: "compact", maximumFractionDigits: 1 }).format(value);
+  return new Intl.NumberFormat(language, { notation: "compact", maximumFractionDigits: 1, useGrouping: "always" }).format(value);
 }
 
 /** A day and a time; the time alone for today, the year where it is another. */

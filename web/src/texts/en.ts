@@ -1,3 +1,5 @@
+import type { Command } from "../lib/commands";
+
 export const en = {
   conversations: "Conversations",
   newConversation: "New conversation",
@@ -57,6 +59,7 @@ export const en = {
   history: "History",
   modelView: "What the model sees",
   modelViewBrief: "Model",
+  conversationsTab: "Conversations",
   historyTab: "Chat",
   contextTab: "Context",
   showContext: "Show the context panel",
@@ -373,6 +376,11 @@ export const en = {
   discard: "Discard",
 
   help: "Keyboard shortcuts",
+  commands: {
+    compact: "summarize older messages for the model", fork: "begin a branch here", export: "save the conversation as Markdown", search: "search all messages",
+    new: "begin a new conversation", help: "keyboard shortcuts",
+  } as Record<Command, string>,
+  agentType: "a kind of subagent",
   palette: "Go to or run",
   paletteHint: "Type a command or the title of a conversation",
   keys: {
@@ -381,6 +389,7 @@ export const en = {
   } as Record<string, string>,
   theme: "Light or dark theme",
   language: "中文",
+  languageBrief: "中文",
   somethingWrong: "Something went wrong.",
 };
 

@@ -59,7 +59,8 @@ export const zh: Texts = {
   history: "历史",
   modelView: "模型所见",
   modelViewBrief: "模型",
-  historyTab: "对话内容",
+  conversationsTab: "列表",
+  historyTab: "聊天",
   contextTab: "上下文",
   showContext: "显示上下文栏",
   hideContext: "隐藏上下文栏",
@@ -373,6 +374,10 @@ export const zh: Texts = {
   discard: "丢弃",
 
   help: "键盘快捷键",
+  commands: {
+    compact: "为模型摘要较早的消息", fork: "从这里开始新分支", export: "把对话存为 Markdown", search: "搜索所有消息", new: "开始新对话", help: "键盘快捷键",
+  },
+  agentType: "一种子智能体",
   palette: "前往或执行",
   paletteHint: "输入命令或对话标题",
   keys: {
@@ -381,5 +386,6 @@ export const zh: Texts = {
   },
   theme: "浅色或深色",
   language: "English",
+  languageBrief: "EN",
   somethingWrong: "出错了。",
 };

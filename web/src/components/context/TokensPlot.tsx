@@ -30,7 +30,7 @@ export function TokensPlot({ sent, whole }: Props) {
         scales: { x: { time: false }, y: { range: (_, __, most) => [0, most * 1.1 || 1] } },
         axes: [
           { ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] },
-          { ...axis, size: 46, values: (_, values) => values.map((value) => brief(value, language)) },
+          { ...axis, size: 54, values: (_, values) => values.map((value) => brief(value, language)) },
         ],
         cursor: { points: { size: 6 } },
         legend: { show: false },

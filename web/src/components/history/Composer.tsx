@@ -3,10 +3,12 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 
 import { COMMANDS, completed, parseCommand, wordAt, type Typed } from "../../lib/commands";
-import { bytes } from "../../lib/format";
+import type { Mention } from "../../api/queries";
+import { bytes, firstLine } from "../../lib/format";
 import type { Attached } from "../../lib/uploads";
 import { keepDraft, readDraft } from "../../state/drafts";
 import { useTexts } from "../../texts";
+import type { Texts } from "../../texts/en";
 import { Icon, IconButton } from "../Icon";
 import { ModelPicker } from "./ModelPicker";
 
@@ -25,7 +27,7 @@ interface Props {
   /** Whose draft it is; "new" before there is a conversation. */
   readonly draft: string;
   readonly isRunning: boolean;
-  readonly names: readonly string[];
+  readonly names: readonly Mention[];
   readonly chips: readonly Chip[];
   readonly onSend: (text: string) => void;
   readonly onCommand: (typed: Typed) => void;
@@ -47,7 +49,7 @@ export function Composer(props: Props) {
     setText(next);
     keepDraft(props.draft, next);
   };
-  const offers = useMemo(() => offersFor(text, cursor, props.names), [text, cursor, props.names]);
+  const offers = useMemo(() => offersFor(text, cursor, props.names, t), [text, cursor, props.names, t]);
   const take = (word: string) => {
     const next = completed(text, cursor, word);
     change(next.text);
@@ -68,9 +70,9 @@ export function Composer(props: Props) {
     if (offers.length > 0 && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
       event.preventDefault();
       setChosen((chosen + (event.key === "ArrowDown" ? 1 : offers.length - 1)) % offers.length);
-    } else if (offers.length > 0 && (event.key === "Tab" || (event.key === "Enter" && offers[chosen] !== text.trim()))) {
+    } else if (offers.length > 0 && (event.key === "Tab" || (event.key === "Enter" && offers[chosen]?.word !== text.trim()))) {
       event.preventDefault();
-      take(offers[chosen] ?? offers[0]!);
+      take((offers[chosen] ?? offers[0]!).word);
     } else if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault();
       send();
@@ -88,9 +90,9 @@ export function Composer(props: Props) {
       {offers.length > 0 && (
         <ul className="offers" role="listbox" aria-label={t.palette}>
           {offers.map((offer, index) => (
-            <li key={offer} role="presentation">
-              <button type="button" role="option" aria-selected={index === chosen} onClick={() => take(offer)}>
-                {offer}
+            <li key={offer.word} role="presentation">
+              <button type="button" role="option" aria-label={offer.word} aria-description={offer.about} aria-selected={index === chosen} onClick={() => take(offer.word)}>
+                <b>{offer.word}</b> <span className="faint">{offer.about}</span>
               </button>
             </li>
           ))}
@@ -156,9 +158,17 @@ export function Composer(props: Props) {
   );
 }
 
-function offersFor(text: string, cursor: number, names: readonly string[]): readonly string[] {
+interface Offer {
+  readonly word: string;
+  /** What it does, in a line. */
+  readonly about: string;
+}
+
+function offersFor(text: string, cursor: number, names: readonly Mention[], t: Texts): readonly Offer[] {
   const word = wordAt(text, cursor, "@/");
   if (word === null || (word.startsWith("/") && text.trim() !== word)) return [];
-  const known = word.startsWith("/") ? COMMANDS.map((command) => `/${command}`) : names.map((name) => `@${name}`);
-  return known.filter((one) => one.startsWith(word) && one !== word).slice(0, 8);
+  const known = word.startsWith("/")
+    ? COMMANDS.map((command) => ({ word: `/${command}`, about: t.commands[command] }))
+    : names.map(({ name, about }) => ({ word: `@${name}`, about: about === null ? t.agentType : firstLine(about, 140) }));
+  return known.filter((one) => one.word.startsWith(word) && one.word !== word).slice(0, 8);
 }
