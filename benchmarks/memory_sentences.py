@@ -6,23 +6,29 @@
 they were read, sealed by the hash in `sealed.sha256`, and opened once, when they were done. `styles_open.txt` and
 `styles_sealed.txt` came after those rules, by somebody who had not read them, in styles unlike each other, and were
 measured before the rules were changed for the first of the two. `messy_open.txt` and `messy_sealed.txt` are the same
-with several statements in a line, plans beside facts, slang, and both languages mixed. Each line is what a user says,
-then the words that a memory of it must hold, or a dash where nothing is worth remembering. Right is a memory with all
-of the words, or none where there is none to be had. Wrong is a memory where there is none to be had, or one without the
-words (cut short, of something else) or with some that no memory may hold (`!word`). The rest is missed.
+with several statements in a line, plans beside facts, slang, and both languages mixed. `changed_open.txt` and
+`changed_sealed.txt` are about what is taken back, replaced, said after an interjection, or in jest: there a line may be
+several messages, with // between them, and what counts is what is remembered after the last. Each line is what a user
+says, then the words that a memory of it must hold, or a dash where nothing is worth remembering. Right is a memory with
+all of the words, or none where there is none to be had. Wrong is a memory where there is none to be had, or one without
+the words (cut short, of something else) or with some that no memory may hold (`!word`). The rest is missed.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import everthread
 from benchmarks.report import Row
-from everthread.recall.memory_rules import extract_by_rules
+from everthread.core.nouns import Ref
+from everthread.recall.memory_extraction import ExtractionOptions, extract_memories
 from everthread.text.language import language_of_text
 
 FOLDER = Path(__file__).parent / "memory_sentences"
+NEXT_MESSAGE = " // "
 
 
 def sentences(name: str) -> Iterator[tuple[str, list[str]]]:
@@ -33,11 +39,25 @@ def sentences(name: str) -> Iterator[tuple[str, list[str]]]:
             yield said, [] if wanted == "-" else wanted.split("; ")
 
 
+def remembered(said: str) -> list[str]:
+    """The memories that are live after these messages of one user."""
+    return asyncio.run(_remembered(said.split(NEXT_MESSAGE)))
+
+
+async def _remembered(messages: Sequence[str]) -> list[str]:
+    async with everthread.open("memory://", worker=False, embedder=None) as et:
+        for text in messages:
+            conv = await et.conversations.create(owner="user")
+            await conv.append({"role": "user", "content": text})
+            await extract_memories(et.store, Ref("user", conv.id), ExtractionOptions())
+        return [memory.text for memory in (await et.memories.list("user")).items]
+
+
 def verdict(said: str, wanted: Sequence[str]) -> str:
     """`right`, `missed` or `wrong`."""
-    found = " ".join(memory.text for memory in extract_by_rules(said))
+    found = " ".join(remembered(said))
     if not found:
-        return "missed" if wanted else "right"
+        return "missed" if any(not word.startswith("!") for word in wanted) else "right"
     has = [word.removeprefix("!").lower() in found.lower() for word in wanted]
     return "right" if has and has == [not word.startswith("!") for word in wanted] else "wrong"
 
@@ -50,7 +70,7 @@ def measure(name: str, language: str, *, show: bool = False) -> Row:
             judged = verdict(said, wanted)
             counts[judged] += 1
             if show and judged != "right":
-                print(f"  {judged}: {said} -> {[memory.text for memory in extract_by_rules(said)]}")
+                print(f"  {judged}: {said} -> {remembered(said)}")
     total = sum(counts.values())
     return {
         "system": f"{name}, {language}",
@@ -60,10 +80,10 @@ def measure(name: str, language: str, *, show: bool = False) -> Row:
 
 
 def run(options: argparse.Namespace) -> Sequence[Row]:
-    """Both sets, both languages."""
+    """Every set, both languages."""
     return [
         measure(name, language, show=options.show_misses and name.endswith("open"))
-        for name in ("open", "sealed", "styles_open", "styles_sealed", "messy_open", "messy_sealed")
-        if (FOLDER / f"{name}.txt").exists()
+        for kind in ("", "styles_", "messy_", "changed_")
+        for name in (f"{kind}open", f"{kind}sealed")
         for language in ("en", "zh")
     ]
