@@ -82,6 +82,83 @@ async def test_what_is_told_anew_supersedes_across_conversations(url: str) -> No
         assert await told(et, include_past=True) == ["The user lives in Berlin.", "The user lives in Paris."]
 
 
+async def remembered_after(et: Everthread, *said: str) -> list[str]:
+    """What is live after these messages, each read for itself."""
+    for text in said:
+        conv = await et.conversations.create(owner="ann")
+        await conv.append([says(text)])
+        await settled(et)
+    return sorted(await told(et))
+
+
+@pytest.mark.parametrize(
+    ("said", "remembered"),
+    [
+        (
+            [
+                "Please always answer me in short bullet points",
+                "Forget the bullet points, normal answers are fine again",
+            ],
+            [],
+        ),
+        (["We live in Lyon", "We moved, I live in Berlin now"], ["The user lives in Berlin."]),
+        (["以后请用中文回答", "From now on answer in English again please"], ["From now on answer in English again"]),
+        (
+            ["I'm allergic to shrimp", "the doctor says I'm not allergic to shrimp after all"],
+            ["The user is not allergic to shrimp."],
+        ),
+        (["我对花生过敏", "医生说我其实对花生不过敏, 之前搞错了"], ["用户对花生不过敏。"]),
+        (["I prefer planes", "These days I prefer trains to planes"], ["The user prefers trains to planes."]),
+        (["I prefer planes to trains", "I prefer trains to planes"], ["The user prefers trains to planes."]),
+        (["I'm vegan", "I eat meat again since March"], []),
+        (["Remember that I'm vegan", "Forget that I'm vegan"], []),
+        (["记住我喜欢爵士", "忘掉我喜欢爵士这件事吧"], []),
+    ],
+)
+async def test_what_is_taken_back_or_replaced_is_remembered_no_more(
+    url: str, said: list[str], remembered: list[str]
+) -> None:
+    async with opened(url) as (et, _):
+        assert await remembered_after(et, *said) == remembered
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ["I live in New York", "I moved out of York"],
+        ["I work at Bosch", "I no longer work at Siemens"],
+        ["I'm allergic to shrimp", "I'm not allergic to cats"],
+        ["Never use emojis", "never use emojis in emails to my boss"],
+        ["Always answer in bullet points", "forget the bullet in the gun metaphor"],
+        ["I love tea", "I prefer coffee to tea"],
+    ],
+)
+async def test_what_is_not_meant_is_not_taken_back(url: str, said: list[str]) -> None:
+    async with opened(url) as (et, _):
+        (first,) = await remembered_after(et, said[0])
+        assert first in await remembered_after(et, said[1])
+
+
+async def test_what_was_taken_back_can_be_restored_and_its_history_read(url: str) -> None:
+    async with opened(url) as (et, _):
+        (order,) = await remembered_after(et, "Always answer in bullet points")
+        (memory,) = (await et.memories.list("ann")).items
+        assert await remembered_after(et, "Forget the bullet points") == []
+        assert [one.text for one in await et.memories.history("ann", memory.id)] == [
+            order,
+            'The user said: "Forget the bullet points."',
+        ]
+        restored = await et.memories.restore("ann", memory.id)
+        assert (restored.is_live, restored.superseded_by) == (True, None)
+        assert await told(et) == [order]
+
+
+async def test_taking_back_what_nobody_said_leaves_nothing(url: str) -> None:
+    async with opened(url) as (et, _):
+        assert await remembered_after(et, "Forget the bullet points") == []
+        assert await told(et, include_past=True) == []
+
+
 async def test_only_a_message_that_tells_something_makes_work(et: Everthread, conv: Conversation) -> None:
     await conv.append([says("what is the weather?"), {"role": "assistant", "content": "My name is Bot."}])
     assert (await et.jobs()).waiting == 0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everthread.recall.memory_rules import extract_by_rules
+from everthread.recall.memory_rules import RULES, Rule, extract_by_rules, statements
 
 TOLD = {
     "My name is Max.": "The user's name is Max.",
@@ -17,7 +17,7 @@ TOLD = {
     "I’m not allergic to nuts anymore": "The user is not allergic to nuts.",
     "I am vegan": "The user is vegan.",
     "I prefer tea over coffee": "The user prefers tea over coffee.",
-    "I don't eat pork": "The user: I don't eat pork.",
+    "I don't eat pork": "The user doesn't eat pork.",
     "My favourite color is green": "The user's favourite color is green.",
     "By the way, I'm from Chile.": "The user is from Chile.",
     "I moved to Tokyo last year": "The user lives in Tokyo.",
@@ -29,7 +29,10 @@ TOLD = {
     "From now on, answer in French.": "From now on, answer in French",
     "never use emojis in your answers": "never use emojis in your answers",
     "Remember that the plan is due on Friday": "the plan is due on Friday",
-    "remember: I take my coffee black": "I take my coffee black",
+    "remember: I take my coffee black": 'The user said: "I take my coffee black."',
+    "I can't eat gluten": "The user can't have gluten.",
+    "i only drink decaf": 'The user said: "i only drink decaf."',
+    "my passport expires 2025-12-03.": 'The user said: "my passport expires 2025-12-03."',
     "Please remember that I live in Berlin": "The user lives in Berlin.",
     "我叫小明": "用户的名字是小明。",
     "叫我老王就行": "用户希望被称为老王。",
@@ -44,7 +47,8 @@ TOLD = {
     "我是上海人": "用户是上海人。",
     "我儿子叫小宝": "用户的儿子叫小宝。",
     "记住，我的生日是5月3日": "用户的生日是5月3日。",
-    "请记住我下周要去北京出差": "我下周要去北京出差",
+    "请记住我下周要去北京出差": "用户说：“我下周要去北京出差。”",
+    "我对虾过敏, 而且 Paul is vegetarian。": "用户说：“我对虾过敏, 而且 Paul is vegetarian。”",
     "以后请用中文回答": "以后请用中文回答",
     "我搬到上海了": "用户住在上海。",
     "不要再用表情符号了": "不要再用表情符号了",
@@ -89,6 +93,13 @@ Imagine I live in Rome
 别再说了
 不要再这样了
 我住得很远
+i'm allergic to doing dishes lol
+I'm allergic to small talk
+我对加班过敏
+Remember that I never said this
+记住我没说过这话
+I can't eat another bite
+只要提到钱他就生气
 """.strip().splitlines()
 
 
@@ -128,7 +139,7 @@ def test_several_things_are_told_in_one_breath() -> None:
         "用户喜欢爬山。",
     ]
     assert [remark.text for remark in extract_by_rules("我儿子叫小宝，住在杭州。")] == [
-        "用户：我儿子叫小宝，住在杭州。"
+        "用户说：“我儿子叫小宝，住在杭州。”"
     ]
 
 
@@ -141,6 +152,45 @@ def test_what_was_denied_or_changed_is_about_the_same_subject() -> None:
         ("我喜欢香菜", "我不喜欢香菜"),
     ):
         assert extract_by_rules(one)[0].subject == extract_by_rules(other)[0].subject
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.sample)
+def test_every_rule_finds_its_sample_through_all_gates(rule: Rule) -> None:
+    (statement,) = statements(rule.sample)
+    fitting = (one for one in RULES if (match := one.pattern.match(statement)) and one.build(match) is not None)
+    assert next(fitting) is rule, "an earlier rule takes what this one is for"
+    assert extract_by_rules(rule.sample), "a gate stops what this rule is for"
+
+
+@pytest.mark.parametrize(
+    ("said", "remembered"),
+    [
+        ("works!! thx. never push to main without asking me", ["never push to main without asking me"]),
+        ("lol nice. im allergic to kiwis btw", ["The user is allergic to kiwis."]),
+        ("太好了！我住在厦门", ["用户住在厦门。"]),
+        ("btw我住在上海, I work as a nurse at 华山医院", ["用户住在上海。", "The user works as: nurse at 华山医院."]),
+        ("turns out I'm not allergic to nuts", ["The user is not allergic to nuts."]),
+        ("we moved, I live in Berlin now", ["The user lives in Berlin."]),
+        ("great danes, I love", []),
+        ("牛肉我不吃", []),
+    ],
+)
+def test_what_is_said_before_it_does_not_decide_what_is_remembered(said: str, remembered: list[str]) -> None:
+    assert [memory.text for memory in extract_by_rules(said)] == remembered
+
+
+@pytest.mark.parametrize(
+    "said", ["i can't eat gluten", "我今年怀孕了, 不能吃生鱼", "我不能吃海鲜", "I'm coeliac", "I'm allergic to nuts"]
+)
+def test_what_may_do_harm_is_pinned(said: str) -> None:
+    (memory,) = extract_by_rules(said)
+    assert memory.is_pinned
+
+
+def test_what_does_no_harm_is_not_pinned() -> None:
+    for said in ("I'm not allergic to nuts", "I can't drive", "I don't eat pork"):
+        (memory,) = extract_by_rules(said)
+        assert not memory.is_pinned
 
 
 @given(st.text(max_size=300))

@@ -20,7 +20,7 @@ from everthread.recall.memory_rules import extract_by_rules
         ("You can call me Dr. Marsh.", "The user wants to be called Marsh."),
         ("Please don't put the customer's name into the logs, ever.",
          "Please don't put the customer's name into the logs, ever"),
-        ("I drive a 2019 Skoda Octavia.", "The user: I drive a 2019 Skoda Octavia."),
+        ("I drive a 2019 Skoda Octavia.", 'The user said: "I drive a 2019 Skoda Octavia."'),
     ],
 )  # fmt: skip
 def test_a_sentence_is_remembered_whole(said: str, remembered: str) -> None:
@@ -48,6 +48,13 @@ def test_messy_sentences_are_remembered_as_published(language: str, right: int) 
     assert row["wrong %"] <= 8
 
 
+@pytest.mark.parametrize(("language", "right"), [("en", 95), ("zh", 87)])
+def test_what_is_taken_back_or_said_in_jest_is_remembered_as_published(language: str, right: int) -> None:
+    row = measure("changed_sealed", language)
+    assert row["right %"] >= right
+    assert row["wrong %"] <= 5
+
+
 @pytest.mark.parametrize(
     ("said", "remembered"),
     [
@@ -68,7 +75,7 @@ def test_a_plan_or_a_request_in_the_same_sentence_is_not_remembered(said: str, r
 def test_what_belongs_to_a_statement_is_not_cut_off() -> None:
     for said in ("I speak Polish, Czech and a bit of Welsh.", "My mother's name is Ingrid and she has dementia."):
         (memory,) = extract_by_rules(said)
-        assert memory.text == f"The user: {said}"
+        assert memory.text == f'The user said: "{said}"'
     (name, *_) = extract_by_rules("My name is Max, nice to meet you.")
     assert name.text == "The user's name is Max."
 

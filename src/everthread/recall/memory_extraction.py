@@ -89,6 +89,7 @@ async def extract_memories(store: Store, ref: Ref, options: ExtractionOptions) -
                 model_failed = True
         new = [*_as_new_memories(ref, by_rules, "rules"), *_as_new_memories(ref, by_model, "model")]
         trusts = {entry.place_seq: trust_of(entry.origin, entry.role) for entry in entries}
+        new.sort(key=lambda one: one.seq or 0)  # what is said later counts, whoever found it
         new = [replace(one, trust=trusts.get(one.seq or 0, Trust.USER)) for one in new]
         vectors = await embed_texts(options.embedder, [one.text for one in new])
         new = [replace(one, vector=vector) for one, vector in zip(new, vectors, strict=True)]
@@ -153,6 +154,8 @@ def _as_new_memories(ref: Ref, found: Mapping[int, Sequence[ExtractedMemory]], o
             origin=origin,
             confidence=memory.confidence,
             is_pinned=memory.is_pinned,
+            ends=memory.ends,
+            is_retraction=memory.is_retraction,
         )
         for seq, memories in found.items()
         for memory in memories

@@ -1,13 +1,15 @@
 """What may happen to memories, each as a pure decision over the notes that the store shows (core/notes.py), and how a
 memory is stored as a note.
 
-Remember   write some down; the same again is nothing new, another text about the same subject supersedes
+Remember   write some down; the same again is nothing new, another text about the same subject supersedes; what only
+           takes something back is not shown itself, and what it takes back is forgotten, so that it can be restored
 Revise     another text, or another standing, for one that is there
 Forget     take one out of sight, or bring it back
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -33,6 +35,25 @@ from everthread.core.trust import Trust, is_trusted_as
 from everthread.text.words import fold
 
 
+class Ended(NamedTuple):
+    """Older memories that a newer one puts an end to."""
+
+    subject: str | None
+    text: str = ""
+    """What is written there, where there is no subject."""
+    naming: str = ""
+    """Only those that have this in their text."""
+
+    @property
+    def topic(self) -> str:
+        return memory_topic(self.subject, self.text)
+
+    def means(self, memory: Memory) -> bool:
+        """Whether it is this one, of those with its topic."""
+        name, text = comparable_text(self.naming), comparable_text(memory.text)
+        return not name or re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", text) is not None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMemory:
     """A memory before it is written down."""
@@ -52,6 +73,10 @@ class NewMemory:
     made_at_seq: int | None = None
     confidence: float = 1.0
     supersedes: str | None = None
+    ends: Sequence[Ended] = ()
+    """What is true no longer, beside older ones of its own subject."""
+    is_retraction: bool = False
+    """It takes something back and says nothing new."""
     is_pinned: bool = False
     vector: NoteVector | None = None
 
@@ -63,6 +88,10 @@ class NewMemory:
     def topic(self) -> Topic:
         """What finds the ones that this one repeats or supersedes."""
         return Topic(NoteKind.MEMORY, self.namespace, memory_topic(self.subject, self.text))
+
+    def topic_of(self, ended: Ended) -> Topic:
+        """What finds the ones that it may put an end to."""
+        return Topic(NoteKind.MEMORY, self.namespace, ended.topic)
 
     @property
     def source(self) -> MemorySource | None:
@@ -108,7 +137,13 @@ class Remember:
         named = [new.supersedes for new in self.memories if new.supersedes is not None]
         return NoteNeeds(
             keys=[*marks, *(memory_key(id) for id in (*named, *(new.id for new in self.memories)))],
-            topics=list(dict.fromkeys(new.topic for new in self.memories)),
+            topics=list(
+                dict.fromkeys(
+                    topic
+                    for new in self.memories
+                    for topic in (new.topic, *(new.topic_of(ended) for ended in new.ends))
+                )
+            ),
             conversations=sorted(conversations | ({self.read_mark.conversation} if self.read_mark else set())),
             sources=[source for new in self.memories if (source := new.source) is not None],
         )
@@ -121,9 +156,10 @@ class Remember:
                 return NoteDecision(result=())
         writer = _MemoryWriter(self.owner, seen, now)
         written = [
-            writer.write(new)
+            memory
             for new in self.memories
             if self.read_mark is None or new.source is None or new.source in seen.sources
+            if (memory := writer.take_back(new) if new.is_retraction else writer.write(new)) is not None
         ]
         marks = [] if self.read_mark is None else [self.read_mark.as_note(now)]
         vectors = {new.id: new.vector for new in self.memories}
@@ -149,27 +185,58 @@ class _MemoryWriter:
             if same_id.text != new.text:
                 raise Conflict(f"memory {new.id!r} exists already with another text; update it, or choose another id")
             return note_to_memory(same_id, self._owner)  # a retry
-        known = self._same_topic(new)
+        known = self._live(new.topic)
+        ended = [one for one in self._ended(new) if one not in known]
         for one in known:
             is_same = comparable_text(one.text) == comparable_text(new.text) and new.supersedes in (None, one.id)
             if is_same and is_trusted_as(one.trust, new.trust):
+                self._replace(ended, one)
                 return one
         known = [
             one for one in known if is_trusted_as(new.trust, one.trust)
         ]  # a file takes no place of the user's word
         if new.supersedes is not None and all(one.id != new.supersedes for one in known):
             known.append(get_live_memory(self._seen, new.supersedes, self._owner))
-        memory = _create(new, self._owner, self._now, known[-1].id if known else None)
-        for one in known:
-            self.changed[one.id] = _supersede(one, memory, self._now)
+        replaced = [*ended, *known]
+        memory = _create(new, self._owner, self._now, replaced[-1].id if replaced else None)
+        self._replace(replaced, memory)
         self.changed[memory.id] = memory
         self._written.setdefault(new.topic, []).append(memory.id)
         return memory
 
-    def _same_topic(self, new: NewMemory) -> list[Memory]:
-        """The live ones about the same, as far as they still are."""
-        known = {note.id: note_to_memory(note, self._owner) for note in self._seen.by_topic.get(new.topic, ())}
-        known.update({id: self.changed[id] for id in (*known, *self._written.get(new.topic, ())) if id in self.changed})
+    def take_back(self, new: NewMemory) -> Memory | None:
+        """Forget what it takes back, and keep it as the past of that; None where there is nothing of the kind."""
+        _check_source(new, self._seen)
+        ended = self._ended(new)
+        if not ended:
+            return None
+        at = from_micros(self._now)
+        memory = replace(_create(new, self._owner, self._now, ended[-1].id), state=MemoryState.PAST, past_at=at)
+        for one in ended:
+            self.changed[one.id] = replace(
+                one, state=MemoryState.FORGOTTEN, superseded_by=memory.id, updated_at=at
+            )  # so that it is gone from every context, and can be restored
+        self.changed[memory.id] = memory
+        return memory
+
+    def _ended(self, new: NewMemory) -> list[Memory]:
+        """The live ones that it puts an end to, of those that are trusted no more than it is."""
+        found = {
+            one.id: one
+            for ended in new.ends
+            for one in self._live(new.topic_of(ended))
+            if ended.means(one) and is_trusted_as(new.trust, one.trust)
+        }
+        return list(found.values())
+
+    def _replace(self, old: Sequence[Memory], newer: Memory) -> None:
+        for one in old:
+            self.changed[one.id] = _supersede(one, newer, self._now)
+
+    def _live(self, topic: Topic) -> list[Memory]:
+        """The live ones about this, as far as they still are."""
+        known = {note.id: note_to_memory(note, self._owner) for note in self._seen.by_topic.get(topic, ())}
+        known.update({id: self.changed[id] for id in (*known, *self._written.get(topic, ())) if id in self.changed})
         return [one for one in known.values() if one.is_live]
 
 
@@ -289,7 +356,8 @@ class Forget:
             return NoteDecision(result=old)
         back = MemoryState.LIVE if old.past_at is None else MemoryState.PAST
         state = back if self.is_back else MemoryState.FORGOTTEN
-        changed = replace(old, state=state, updated_at=from_micros(now))
+        newer = None if state is MemoryState.LIVE else old.superseded_by
+        changed = replace(old, state=state, superseded_by=newer, updated_at=from_micros(now))
         kept = vector_of(seen.by_key.get(memory_key(self.id)))
         return NoteDecision(result=changed, put=[memory_to_note(changed, kept)])
 
