@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everthread.recall.memory_rules import RULES, Rule, extract_by_rules, statements
+from everthread.recall.memory_rules import RULES, extract_by_rules, statements
+from everthread.recall.memory_wording import Rule
 
 TOLD = {
     "My name is Max.": "The user's name is Max.",

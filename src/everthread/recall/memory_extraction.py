@@ -36,10 +36,10 @@ from everthread.recall.memory_intents import NewMemory, ReadMark, Remember, read
 from everthread.recall.memory_rules import (
     MAX_READ_CHARACTERS,
     SECRET,
-    ExtractedMemory,
     extract_by_rules,
     may_hold_memories,
 )
+from everthread.recall.memory_wording import ExtractedMemory
 from everthread.text.secrets import find_secrets
 from everthread.text.words import fold, split_runs_and_words, stem
 
