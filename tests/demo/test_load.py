@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from everthread import Everthread
 from everthread.context import find_violations
+from everthread.core.turns import MESSAGE_KEY
 from everthread.demo.load import COMPACTIONS, SUBAGENT_ID, load
 from everthread.demo.story import CLOSING
 
@@ -19,6 +20,21 @@ async def test_the_demo_conversation_has_something_for_every_screen(et: Everthre
     assert [child.id async for child in conversation.children()] == [SUBAGENT_ID]
     assert [turn.state.value for turn in await conversation.turns()] == ["complete"] * len(CLOSING)
     assert find_violations((await conversation.context()).messages) == []
+
+
+async def test_the_last_question_of_the_demo_brings_its_answer_back_from_before_the_window(et: Everthread) -> None:
+    conversation = await load(et)
+    question, answer = await conversation.tail(2)
+    assert question.text == CLOSING[-1][0]
+    seen = await conversation.seen_context(answer.payload["additional_kwargs"][MESSAGE_KEY]["manifests"][0])
+    (recalled,) = (message for message in seen.context.messages if "<recalled" in str(message["content"]))
+    assert "412 CNY a night" in str(recalled["content"])
+
+
+async def test_every_count_of_nights_in_the_demo_is_said_as_people_say_it(et: Everthread) -> None:
+    said = [message.text async for message in (await load(et)).messages()]
+    assert any("1 night." in text or text.endswith("1 night") for text in said)
+    assert not any(" 1 nights" in text for text in said)
 
 
 async def test_loaded_again_it_is_the_same(et: Everthread) -> None:

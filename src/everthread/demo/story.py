@@ -165,7 +165,7 @@ def _turns_about(stop: Stop, before: str, number: int) -> Iterator[StoryTurn]:
     yield StoryTurn(
         question="The slow one, please, and tell me what to wear.",
         calls=[("forecast", {"town": stop.town, "month": "October"})],
-        then=[("note", {"text": f"stop {number}: {stop.town}, slow train, {stop.nights} nights"})],
+        then=[("note", {"text": f"stop {number}: {stop.town}, slow train, {_nights(stop)}"})],
         answer=f"Booked in the plan as stop {number}. Bring a jacket for the evenings in {stop.town}.",
     )
     yield StoryTurn(question=stop.sight, calls=[("guide", {"town": stop.town})], answer=stop.sight_answer)
@@ -178,6 +178,10 @@ def _turns_about(stop: Stop, before: str, number: int) -> Iterator[StoryTurn]:
         question="ok",
         answer=f"Then {stop.town} is settled. On we go.",
     )
+
+
+def _nights(stop: Stop) -> str:
+    return "1 night" if stop.nights == 1 else f"{stop.nights} nights"
 
 
 def _last(town: str) -> StoryTurn:
@@ -217,7 +221,7 @@ EDITED_ANSWER: Final = "From Caicun to the wetland it is an hour on wooden paths
 CLOSING: Final = (
     ("What is the reference of the guesthouse in Kunming?", "QX-4417-PLUM, and it is paid for."),
     ("奶奶坐车、吃饭有什么要注意的？", "她坐长途汽车会晕车，所以只坐火车；她对花生过敏，饭菜里不要坚果。"),
-    ("Is anything left to book?", "The room by People's Park in Chengdu, 412 CNY a night. All else is noted."),
+    ("What does the place by People's Park cost a night?", "412 CNY for two rooms, with a breakfast without nuts."),
 )
 """Asked of the agent itself at the end, so that there are requests to look into."""
 
@@ -230,7 +234,6 @@ def more_turns() -> Iterator[StoryTurn]:
 
 def _more_turns_about(stop: Stop, number: int) -> Iterator[StoryTurn]:
     spent = 180 + 35 * number * stop.nights
-    nights = "1 night" if stop.nights == 1 else f"{stop.nights} nights"
     yield StoryTurn(
         question=f"What do we pack for {stop.town}, if it rains?",
         calls=[("forecast", {"town": stop.town, "month": "October"})],
@@ -243,5 +246,5 @@ def _more_turns_about(stop: Stop, number: int) -> Iterator[StoryTurn]:
     )
     yield StoryTurn(
         question=f"A line for the diary about {stop.town}, please.",
-        answer=f"Day of stop {number}: {stop.town}, {nights}. {stop.sight_answer}",
+        answer=f"Day of stop {number}: {stop.town}, {_nights(stop)}. {stop.sight_answer}",
     )
