@@ -76,6 +76,7 @@ async def test_a_failing_model_is_a_problem_and_the_question_is_kept(et: Everthr
         assert answer.status_code == 502
         assert "hunter22" not in answer.text
         problem = answer.json()
+        assert problem["detail"].endswith("what was said is kept.")
         assert problem["safe"] == "The question and what was answered until then are kept."
         assert "/turns/" in problem["next_step"]
         kept = (await client.get(f"{API}/conversations/c/messages")).json()["items"]
@@ -87,6 +88,14 @@ async def test_a_failing_model_is_a_problem_and_the_question_is_kept(et: Everthr
 async def test_no_request_names_a_file_of_the_server(client: httpx.AsyncClient, model: str) -> None:
     answer = await client.post(f"{API}/chat", json={"message": "hello", "model": model})
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "model")
+
+
+async def test_a_body_that_is_no_json_is_told_where_it_breaks(client: httpx.AsyncClient) -> None:
+    answer = await client.post(f"{API}/chat", content=b'{"message": x}', headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422
+    problem = answer.json()
+    assert problem["detail"] == "the body is not valid JSON, at character 12."
+    assert [one["field"] for one in problem["errors"]] == ["body"]
 
 
 async def test_a_question_to_a_model_that_does_not_exist_leaves_nothing(client: httpx.AsyncClient) -> None:

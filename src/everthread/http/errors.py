@@ -192,15 +192,20 @@ def _response(
         "type": f"urn:everthread:problem:{code}",
         "title": type.title,
         "status": type.status,
-        "detail": detail,
+        "detail": _sentence(detail),
         "code": code,
         "retryable": retryable,
-        "safe": type.safe,
-        "next_step": type.next_step,
+        "safe": _sentence(type.safe),
+        "next_step": _sentence(type.next_step),
     }
     if parts:
         body["errors"] = list(parts)
     return Response(dumps(body), type.status, dict(headers or {}), MEDIA_TYPE)
+
+
+def _sentence(text: str) -> str:
+    """With a full stop: clients show what failed and what to do next one after the other."""
+    return text if not text or text.endswith((".", "!", "?", "…", "。", "！", "？")) else f"{text}."
 
 
 async def _on_error(request: Request, problem: Exception) -> Response:
@@ -216,7 +221,11 @@ async def _on_http_problem(request: Request, problem: Exception) -> Response:
 async def _on_invalid_request(request: Request, problem: Exception) -> Response:
     """What FastAPI found wrong, without the values that came in: one of them may be a secret."""
     assert isinstance(problem, RequestValidationError)
-    parts = [{"field": _field_path(error["loc"]), "message": str(error["msg"])} for error in problem.errors()]
+    found = problem.errors()
+    if found and found[0]["type"] == "json_invalid":
+        detail = f"the body is not valid JSON, at character {found[0]['loc'][-1]}"
+        return _response(PROBLEM_TYPES[errors.Invalid], "invalid", detail, parts=[{"field": "body", "message": detail}])
+    parts = [{"field": _field_path(error["loc"]), "message": str(error["msg"])} for error in found]
     detail = "; ".join(f"{part['field']}: {part['message']}" for part in parts[:5])
     return _response(PROBLEM_TYPES[errors.Invalid], "invalid", detail, parts=parts)
 
