@@ -61,6 +61,17 @@ async def test_a_question_is_answered_and_both_are_kept(client: httpx.AsyncClien
     assert any("hello" in str(message["content"]) for message in seen[0]["messages"])
 
 
+async def test_the_context_as_a_turn_is_what_the_next_question_sends(client: httpx.AsyncClient) -> None:
+    await client.post(f"{API}/conversations", json={"id": "c"})
+    place = f"{API}/conversations/c/context"
+    alone = (await client.get(place, params={"question": "hello"})).json()
+    foretold = (await client.get(place, params={"question": "hello", "as": "turn"})).json()
+    said = (await client.post(f"{API}/chat", json={"message": "hello", "conversation_id": "c"})).json()
+    (sent,) = (await client.get(f"{API}/conversations/c/turns/{said['turn_id']}/context")).json()["requests"]
+    assert foretold["tokens"] == sent["tokens"] > alone["tokens"]
+    assert foretold["limit"] < alone["limit"], "tools take some of the room"
+
+
 async def test_an_answer_is_told_piece_by_piece(client: httpx.AsyncClient) -> None:
     told = await whole(client, "POST", f"{API}/chat/stream", json={"message": "hello", "conversation_id": "c"})
     assert (told[0].kind, told[-1].kind) == ("accepted", "done")

@@ -54,10 +54,10 @@ _MAX_PASSAGES = 6
 async def route(state: AppState, ctx: TurnContext) -> dict[str, Any]:
     """Everything that is decided once, before anything is read."""
     mentioned = parse_mentions(ctx.question)
-    agent_type = _choose_type(state, ctx, mentioned)
+    agent_type = choose_type(state, ctx, mentioned)
     ctx.notices += _unknown_mentions(ctx, mentioned)
     ctx.skills = ctx.agent.skills.select([*mentioned, state.get("active_skill")])
-    ctx.offered = _choose_tools(state, ctx, agent_type, mentioned)
+    ctx.offered = choose_tools(state, ctx, agent_type, mentioned)
     collection, degraded = await _choose_collection(state, ctx)
     return {
         "agent_type": agent_type,
@@ -75,7 +75,7 @@ def parse_mentions(text: str) -> list[str]:
     return list(dict.fromkeys(name.rstrip(".-") for name in _MENTION.findall(text)))
 
 
-def _choose_type(state: AppState, ctx: TurnContext, mentioned: list[str]) -> str:
+def choose_type(state: AppState, ctx: TurnContext, mentioned: list[str]) -> str:
     """The agent type of the request; where it names none, the one that the question mentions."""
     given = state.get("agent_type") or GENERAL
     named = [name for name in mentioned if name in ctx.agent.types and name != SUBAGENT]
@@ -91,7 +91,7 @@ def _unknown_mentions(ctx: TurnContext, mentioned: list[str]) -> list[str]:
     return [f"@{name} is not the name of an agent type, a skill or a tool, so it changed nothing" for name in unknown]
 
 
-def _choose_tools(state: AppState, ctx: TurnContext, agent_type: str, mentioned: list[str]) -> list[str]:
+def choose_tools(state: AppState, ctx: TurnContext, agent_type: str, mentioned: list[str]) -> list[str]:
     """Which tools are offered: those of the agent's type, of the session, of the request (by name, or by a pattern such
     as `notes_*`), of mentions and of the skills in use, in the agent's order. A type that names no tools has all but
     those that must be named."""

@@ -295,7 +295,7 @@ export function useGauge(id: string) {
   return useQuery({
     queryKey: ["gauge", id],
     enabled: id !== "",
-    queryFn: async (): Promise<Gauge> => gaugeFrom(await call("get", "/conversations/{conversation_id}/context", { at: { conversation_id: id }, query: { ...modelOf(id), ...watchedWindow(id) } })),
+    queryFn: async (): Promise<Gauge> => gaugeFrom(await call("get", "/conversations/{conversation_id}/context", { at: { conversation_id: id }, query: { as: "turn", ...modelOf(id), ...watchedWindow(id) } })),
   });
 }
 
@@ -341,7 +341,7 @@ export function useSeen(id: string, turn: string | null, isWanted = true) {
     queryKey: ["seen", id, turn],
     enabled: isWanted && id !== "",
     queryFn: async (): Promise<readonly Seen[]> => {
-      if (turn === null) return [seenFrom(await call("get", "/conversations/{conversation_id}/context", { at: { conversation_id: id }, query: { messages: true, ...modelOf(id) } }))];
+      if (turn === null) return [seenFrom(await call("get", "/conversations/{conversation_id}/context", { at: { conversation_id: id }, query: { as: "turn", messages: true, ...modelOf(id) } }))];
       const { requests } = await call("get", "/conversations/{conversation_id}/turns/{turn_id}/context", { at: { conversation_id: id, turn_id: turn } });
       return requests.map(seenFrom);
     },

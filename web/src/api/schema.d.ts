@@ -873,6 +873,7 @@ export interface paths {
                     branch?: string | null;
                     question?: string | null;
                     messages?: boolean;
+                    as?: "turn" | null;
                 };
                 header?: never;
                 path: {

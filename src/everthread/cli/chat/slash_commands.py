@@ -16,6 +16,8 @@ from everthread.context.message_format import calls_of
 from everthread.core.errors import EverthreadError, Invalid, NotFound
 from everthread.core.nouns import Message, Ref
 from everthread.history import export as exporting
+from everthread.turn.listing import agent_part
+from everthread.turn.request import TurnOptions
 
 if TYPE_CHECKING:
     from everthread.cli.chat.screen import Details
@@ -74,7 +76,11 @@ async def context(console: ChatConsole, _: str) -> str:
     if session.conversation is None:
         return NOTHING_YET
     chat_model = await session.agent.models.get(session.model, None)
-    report = await session.conversation.preview_context(budget=chat_model.budget)
+    options = TurnOptions(model=session.model, active_skill=session.skill)
+    added = await agent_part(session.agent, session.conversation, options)
+    report = await session.conversation.preview_context(
+        system=added.system, tools=added.tools, budget=chat_model.budget
+    )
     made, policy = report.context, report.policy
     rows = [f"  {part.kind:<10} {part.tokens:>8,} tokens" for part in made.parts]
     left_out = len(made.omitted)

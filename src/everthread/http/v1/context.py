@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
@@ -12,7 +12,8 @@ from starlette.responses import Response
 from everthread.context.assemble import Context
 from everthread.context.budget import Budget, changed_budget
 from everthread.context.tokens import message_tokens
-from everthread.core.errors import MissingExtra
+from everthread.conversation import Conversation
+from everthread.core.errors import EverthreadError, MissingExtra
 from everthread.history.arguments import check_branch
 from everthread.http.dependencies import ConversationDep, TurnServiceDep
 from everthread.http.model_names import check_model
@@ -20,6 +21,8 @@ from everthread.http.responses import JsonResponse
 from everthread.http.turn_service import TurnService
 from everthread.http.v1.messages import BranchParameter
 from everthread.models import AnsweringModel, answering_model
+from everthread.turn.listing import AgentPart, agent_part
+from everthread.turn.request import TurnOptions
 
 router = APIRouter(tags=["context"], prefix="/conversations/{conversation_id}")
 
@@ -102,13 +105,25 @@ async def get_context(
         str | None, Query(max_length=10_000, description="As if this was asked now, with what it recalls.")
     ] = None,
     messages: Annotated[bool, Query(description="Whether to include the request itself.")] = False,
+    sent_as: Annotated[
+        Literal["turn"] | None,
+        Query(alias="as", description="`turn`: with the system prompt and the tools of the agent's next turn."),
+    ] = None,
 ) -> Response:
-    """What a model would see now, and how full that is, for the model that answers. Changes nothing."""
+    """What a model would see now, and how full that is, for the model that answers: the conversation alone, or with
+    what our own agent adds to it. Changes nothing."""
     check_model(model, request.app.state.settings)
     answering = await _answering(turns, model) if window is None else None
     usual = Budget() if answering is None else answering.budget
     budget = changed_budget(usual, window=window, output_reserve=reserve, factor=factor)
-    found = await conversation.preview_context(question=question, budget=budget, branch=check_branch(branch))
+    agent = await _agent_part(turns, conversation, model, question) if sent_as == "turn" else AgentPart("", ())
+    found = await conversation.preview_context(
+        system=agent.system or None,
+        tools=agent.tools,
+        question=question,
+        budget=budget,
+        branch=check_branch(branch),
+    )
     body = {
         "model": answering and answering.name,
         "exact": found.is_exact,
@@ -128,6 +143,16 @@ async def _answering(turns: TurnService, model: str | None) -> AnsweringModel | 
         return await answering_model(turns.agent.models, model)
     except MissingExtra:
         return None
+
+
+async def _agent_part(
+    turns: TurnService, conversation: Conversation, model: str | None, question: str | None
+) -> AgentPart:
+    """None of it where no model can answer: then there is no next turn."""
+    try:
+        return await agent_part(turns.agent, conversation, TurnOptions(model=model), question or "")
+    except EverthreadError:
+        return AgentPart("", ())
 
 
 def messages_out(context: Context) -> dict[str, Any]:
