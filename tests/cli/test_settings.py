@@ -135,7 +135,7 @@ def test_a_variable_is_read_as_what_its_field_is(
         ("EVERTHREAD_COMPACTION_FAN_IN", "many", "compaction.fan_in: 'many' is not allowed; choose from 2 to 100"),
         ("EVERTHREAD_COMPACTION_ENABLED", "perhaps", "compaction.enabled: must be true or false"),
         ("EVERTHREAD_COMPACTION_STRATEGY", "poetic", "compaction.strategy: must be one of auto, chat"),
-        ("MAX_MESSAGE_HISTORY", "9", "compaction.max_message_history: 9 is not allowed; choose from 10 to 100"),
+        ("MAX_MESSAGE_HISTORY", "9", "compaction.max_message_history: 9 is not allowed; choose from 10 to 1,000"),
         ("EVERTHREAD_LOG_FORMAT", "xml", "invalid value for the setting 'log_format'"),
         ("EVERTHREAD_COMPACTION", "{}", "set each field separately"),
         ("EVERTHREAD_COMPACTION_KEEP_RECNET", "5", "unknown compaction setting; available: breaker_failures"),
@@ -203,8 +203,8 @@ async def test_a_plain_open_honours_one_variable_and_reads_no_file(
         assert await et.compaction_config.get() == CompactionPolicy(max_message_history=10, keep_recent=9)
     async with everthread.open("memory://", compaction=CompactionPolicy(max_message_history=50)) as et:
         assert (await et.compaction_config.get()).max_message_history == 50
-    monkeypatch.setenv("MAX_MESSAGE_HISTORY", "101")
-    with pytest.raises(Invalid, match=r"10 to 100 \(set by MAX_MESSAGE_HISTORY") as refused:
+    monkeypatch.setenv("MAX_MESSAGE_HISTORY", "1001")
+    with pytest.raises(Invalid, match=r"10 to 1,000 \(set by MAX_MESSAGE_HISTORY") as refused:
         everthread.open("memory://")
     assert refused.value.field == "MAX_MESSAGE_HISTORY"
 
