@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from everthread.compaction.extract import extract, extract_openings
 from everthread.compaction.sources import ConversationKind, Source, SourceCall, TokenCounter
-from everthread.compaction.summary_format import SECTION_TITLES, Section, SummaryLine, parse_summary
+from everthread.compaction.summary_format import SECTION_TITLES, Section, SummaryLine, mention_lines, parse_summary
 from everthread.text.control_syntax import has_role_marks, has_tool_syntax
+from everthread.text.facts import Fact
 from tests.compaction.spans import PHRASES, assistant, counters, result, spans, user, word_count
 
 patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -271,3 +272,32 @@ def test_a_call_says_for_whom_it_was_where_only_an_earlier_result_named_them() -
     )
     expected = "issue_refund(order=A-55120, amount=64.9) [Priya Nair] → refund=R-3301, status=pending"
     assert expected in _lines(_summary(sources), "tools")
+
+
+def test_what_others_would_like_and_a_short_answered_question_are_no_goals() -> None:
+    talk = [
+        user(1, "帮我安排十月去成都的旅行，一共四个人，从里昂出发。"),
+        assistant(2, "好的，先看机票。"),
+        user(3, "她想吃白菜香菇馅的饺子"),
+        assistant(4, "饺子可以在家包。"),
+        user(5, "哪个牌子的烤箱好?"),
+        assistant(6, "博世通常便宜一点。"),
+        *(assistant(seq, f"第{seq}个货架清点完毕，上面有{seq * 7}盒茶叶。") for seq in range(7, 25)),
+    ]
+    text = extract(talk, max_tokens=400, count_tokens=word_count)
+    goals = text.partition("## 目标")[2].partition("##")[0]
+    assert "成都的旅行" in goals
+    assert "饺子" not in goals
+    assert "烤箱" not in goals
+
+
+def test_a_phrase_that_was_cut_says_so_and_a_bare_number_is_not_listed() -> None:
+    logs = "the logs of the exporter that crashed in namespace billing-7 --tail everything that was written since then"
+    facts = [
+        Fact(kind="id", text="billing-7", normal="billing-7", seq=1),
+        Fact(kind="number", text="14", normal="14", seq=2),
+    ]
+    (line,) = mention_lines(facts, {1: logs, 2: "0/1 14 52m"})
+    assert line.text.startswith("…")
+    assert line.text.endswith("…")
+    assert "billing-7" in line.text

@@ -271,7 +271,7 @@ def section_of(one: Statement, *, holds_facts: bool) -> Section:
             return "facts"
         if not one.answered:
             return "open"
-        return "goal" if len(one.terms) >= SHORT_TERMS else "facts"
+        return "goal" if len(one.terms) >= (SHORT_TERMS if text.isascii() else 2 * SHORT_TERMS) else "facts"
     return _section_of_statement(text, among_people=one.among_people)
 
 

@@ -145,14 +145,20 @@ def mention_lines(facts: Iterable[Fact], said: Mapping[int, str]) -> list[Summar
     for fact in sorted(facts, key=lambda fact: (fact.seq, fact.start)):
         told = by_seq.setdefault(fact.seq, [])
         if not any(fact.text in one for one in told):
-            told.append(_phrase_around(fact.text, said.get(fact.seq, "")))
+            phrase = _phrase_around(fact.text, said.get(fact.seq, ""))
+            if len(fact.text) > _LITTLE_CHARS or _HAS_WORD.search(phrase):
+                told.append(phrase)
     return [
         SummaryLine(section="mentioned", text="; ".join(told), first_seq=seq, last_seq=seq)
         for seq, told in by_seq.items()
+        if told
     ]
 
 
 _PHRASE_END = re.compile(r"[\n,，;；。！!？?|{}\[\]、→]|[.:：](?=\s)")
+_HAS_WORD = re.compile(r"[^\W\d_]{3}|[\u3400-\u9fff]")
+_LITTLE_CHARS = 3
+"""A number so short without a word beside it, as tables are full of, tells nothing."""
 _PHRASE_CHARS: dict[Language, int] = {"en": 24, "zh": 10}
 """Of a phrase so much is told to either side of its fact."""
 
@@ -168,11 +174,13 @@ def _phrase_around(fact: str, text: str) -> str:
     opens = max((found.end() for found in _PHRASE_END.finditer(before)), default=0)
     ended = _PHRASE_END.search(after)
     before, after = before[opens:], after[: ended.start()] if ended else after
+    opening = closing = ""
     if len(before) > most:
-        before = before[-most:].partition(" ")[2] or before[-most // 2 :]
+        before, opening = before[-most:].partition(" ")[2] or before[-most // 2 :], "…"
     if len(after) > most:
-        after = after[:most].rpartition(" ")[0] or after[: most // 2]
-    return to_one_line(f"{before}{fact}{after}".replace('":', ": ").replace('"', "").strip(" -*_`'.。:："))
+        after, closing = after[:most].rpartition(" ")[0] or after[: most // 2], "…"
+    phrase = f"{before}{fact}{after}".replace('":', ": ").replace('"', "").strip(" -*_`'.。:：")
+    return to_one_line(f"{opening}{phrase}{closing}")
 
 
 def longest_that_fits(size: int, fits: Callable[[int], bool]) -> int:
