@@ -17,7 +17,7 @@ from types import EllipsisType
 from typing import Any, Final
 
 from everthread.compaction.compactor import CompactionDiff, CompactionOutcome, compaction_diff
-from everthread.compaction.due import UNLIMITED, DueCompaction, due_trigger
+from everthread.compaction.due import UNKNOWN_BUDGET, DueCompaction, due_trigger
 from everthread.compaction.fullness import ContextPreview, measure
 from everthread.compaction.intents import UndoCompaction
 from everthread.compaction.policy import Trigger, check_trigger
@@ -791,7 +791,7 @@ class Conversation:
 
         Without a budget, only the number of messages counts.
         """
-        found = DueCompaction(budget=budget or UNLIMITED, branch=check_branch(branch), compaction=compaction)
+        found = DueCompaction(budget=budget or UNKNOWN_BUDGET, branch=check_branch(branch), compaction=compaction)
         return await self._runtime.compaction.compact_if_due(self._ref, found)
 
     async def keep_context(self, context: Context) -> str:

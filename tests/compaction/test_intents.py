@@ -11,16 +11,16 @@ from everthread.compaction.intents import KeepCompaction, UndoCompaction
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Flag, Kind, Mark, Revision
 from everthread.core.errors import Conflict, Erased, NotFound
-from everthread.core.log import LogHead, Seen
+from everthread.core.log import IntentInputs, LogHead
 from tests.compaction.test_summary_chain import NOW, PATH, A, B, C, leaf, over
 
 
 def seen(
     known: Sequence[Compaction], since: Sequence[Entry] = (), *, entries: Sequence[Entry] = (), is_erased: bool = False
-) -> Seen:
+) -> IntentInputs:
     head = LogHead("local", "c", 100, b"", 0, is_erased, False)
     by_seq = {entry.seq: entry for entry in entries}
-    return Seen(head=head, branches={}, by_id={}, by_seq=by_seq, answer=None, compactions=known, since=since)
+    return IntentInputs(head=head, branches={}, by_id={}, by_seq=by_seq, answer=None, compactions=known, since=since)
 
 
 def entry(kind: Kind, change_kind: int | None, revises: int | None, flags: int = 0) -> Entry:

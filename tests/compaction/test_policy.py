@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from everthread.compaction.due import UNLIMITED, Load, decide_trigger
+from everthread.compaction.due import UNKNOWN_BUDGET, Load, decide_trigger
 from everthread.compaction.policy import (
     CompactionPolicy,
     Trigger,
@@ -48,7 +48,7 @@ def test_without_a_number_of_messages_tokens_alone_make_a_compaction_due_until_t
     assert decide_trigger(POLICY, BUDGET, few_tokens) is None
     assert decide_trigger(POLICY, BUDGET, replace(few_tokens, used_tokens=800)) == "threshold"
     assert decide_trigger(POLICY, BUDGET, replace(few_tokens, uncovered=900)) == "messages"
-    assert decide_trigger(POLICY, UNLIMITED, replace(few_tokens, uncovered=36)) == "messages"
+    assert decide_trigger(POLICY, UNKNOWN_BUDGET, replace(few_tokens, uncovered=36)) == "messages"
 
 
 def test_switched_off_it_is_due_at_the_hard_mark_only() -> None:

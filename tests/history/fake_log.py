@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from everthread.core.chain import genesis
 from everthread.core.entries import Entry, Flag, Kind, Revision
-from everthread.core.log import BranchRow, Decision, IdempotencyRecord, Intent, LogHead, Seen
+from everthread.core.log import BranchRow, Decision, IdempotencyRecord, Intent, IntentInputs, LogHead
 from everthread.history import ingest
 
 R = TypeVar("R")
@@ -38,10 +38,10 @@ class FakeLog:
         main = BranchRow(number=0, parent=None, fork_seq=0, leaf_seq=0, leaf_depth=0, created_at=0)
         self.branches.setdefault(0, main)
 
-    def seen(self, intent: Intent[R]) -> Seen:
+    def seen(self, intent: Intent[R]) -> IntentInputs:
         needs = intent.needs()
         shown = self.branches if needs.every_branch else {self.active: self.branches[self.active]}
-        return Seen(
+        return IntentInputs(
             head=LogHead("local", "c", len(self.entries), self.chain, self.active, self.is_erased, False),
             branches=dict(shown),
             by_id={entry.id: entry for entry in self.entries if entry.kind != Kind.MARK and entry.id in needs.ids},

@@ -11,7 +11,7 @@ import pytest
 from everthread.imports.claude_code import ClaudeCodeReader
 from everthread.imports.codex import CodexReader
 from everthread.imports.gemini_cli import GeminiReader
-from everthread.imports.more_agents import CopilotReader, CursorReader, PiReader, QwenReader
+from everthread.imports.line_agents import CopilotReader, CursorReader, PiReader, QwenReader
 from everthread.imports.session import BrokenEntry, LineReader, NativeMessage, time_of
 from tests.imports.agent_files import (
     CWD,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from everthread.core.turns import Turn, TurnState
-from everthread.runs.holder import holder_name, is_dead
+from everthread.runs.holder import holder_is_dead, holder_name
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -30,9 +30,9 @@ def test_a_killed_process_is_dead_before_its_parent_notices() -> None:
             holder=f"{holder_name().split('|')[0]}|{child.pid}|{started}|x",
             lease_until=NOW + timedelta(seconds=10),
         )
-        assert not is_dead(turn, NOW)
+        assert not holder_is_dead(turn, NOW)
         child.kill()
         until = time.monotonic() + 10
-        while not is_dead(turn, NOW) and time.monotonic() < until:
+        while not holder_is_dead(turn, NOW) and time.monotonic() < until:
             time.sleep(0.01)
-        assert is_dead(turn, NOW), "it is still in the table of processes, but ended"
+        assert holder_is_dead(turn, NOW), "it is still in the table of processes, but ended"

@@ -11,7 +11,7 @@ import pytest
 import everthread
 from everthread.adapters.stores.sqlite import log
 from everthread.adapters.stores.sqlite.engine import Engine
-from everthread.core.log import BranchRow, LogHead, Seen
+from everthread.core.log import BranchRow, IntentInputs, LogHead
 from everthread.history import ingest, turn_intents
 from everthread.history.intents import Append
 
@@ -64,9 +64,9 @@ def test_what_a_turn_says_need_not_be_read_again_for_the_index() -> None:
     assert turn_intents._with(said, None).texts == said.texts == ["hi"]
 
 
-def _seen() -> Seen:
+def _seen() -> IntentInputs:
     head = LogHead("local", "c", 7, b"c" * 32, 0, is_erased=False, off_record=False)
-    return Seen(head=head, branches={0: BranchRow(0, None, 0, 7, 7, 0)}, by_id={}, by_seq={}, answer=None)
+    return IntentInputs(head=head, branches={0: BranchRow(0, None, 0, 7, 7, 0)}, by_id={}, by_seq={}, answer=None)
 
 
 def test_an_ordinary_message_is_bound_as_what_sqlite3_takes_without_asking() -> None:

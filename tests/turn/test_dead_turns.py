@@ -21,7 +21,7 @@ from everthread.history.ingest import prepare_all
 from everthread.history.turn_intents import AppendToTurn, BeginTurn
 from everthread.runs.engine import LiveRun, RunEngine
 from everthread.runs.event_log import TurnCodec
-from everthread.runs.holder import holder_name, is_dead
+from everthread.runs.holder import holder_is_dead, holder_name
 from everthread.testing.scripted import Reply, ScriptedModel
 from everthread.turn import Agent, begin_turn
 from tests.forkserver import ROOT, ForkServer
@@ -188,11 +188,13 @@ async def test_who_is_dead_is_told_by_the_process_and_else_by_the_lease(et: Ever
     live.stop()
     await live.wait()
     machine, pid, born, nonce = turn.holder.split("|")
-    assert not is_dead(turn, now)
-    assert is_dead(turn, now + timedelta(hours=1))
-    assert is_dead(replace(turn, holder=f"{machine}|{2**22 + 1}|{born}|{nonce}"), now), "no such process"
-    assert is_dead(replace(turn, holder=f"{machine}|{pid}|1{born}|{nonce}"), now), "another one by that number"
-    assert not is_dead(replace(turn, holder=f"elsewhere|{2**22 + 1}|{born}|{nonce}"), now), "cannot be looked for"
+    assert not holder_is_dead(turn, now)
+    assert holder_is_dead(turn, now + timedelta(hours=1))
+    assert holder_is_dead(replace(turn, holder=f"{machine}|{2**22 + 1}|{born}|{nonce}"), now), "no such process"
+    assert holder_is_dead(replace(turn, holder=f"{machine}|{pid}|1{born}|{nonce}"), now), "another one by that number"
+    assert not holder_is_dead(replace(turn, holder=f"elsewhere|{2**22 + 1}|{born}|{nonce}"), now), (
+        "cannot be looked for"
+    )
 
 
 @pytest.mark.parametrize(("own", "others"), [(-1, 0), (0, 1)])

@@ -15,7 +15,7 @@ from everthread.context.read_view import View
 from everthread.core.jobs import COMPACT, NewJob, Priority
 from everthread.core.log import BranchName
 
-UNLIMITED = Budget(window=100_000_000, output_reserve=0)
+UNKNOWN_BUDGET = Budget(window=100_000_000, output_reserve=0)
 """The budget where the model, and so the size of its window, is unknown: then a compaction is due by the number of
 messages alone."""
 
@@ -24,7 +24,7 @@ messages alone."""
 class DueCompaction:
     """What somebody knew who found a compaction due."""
 
-    budget: Budget = UNLIMITED
+    budget: Budget = UNKNOWN_BUDGET
     system_tokens: int = 0
     """What the system prompt counted to: it is not kept, and the same mark is to be passed again."""
     branch: BranchName = None
@@ -33,7 +33,7 @@ class DueCompaction:
 
     @property
     def known_budget(self) -> Budget | None:
-        return None if self.budget == UNLIMITED else self.budget
+        return None if self.budget == UNKNOWN_BUDGET else self.budget
 
     def as_job(self, priority: Priority, size: int) -> NewJob:
         """The job of making it later, where `size` messages are in no summary."""
@@ -79,7 +79,7 @@ def decide_trigger(policy: CompactionPolicy, budget: Budget, load: Load) -> Trig
 
 def message_mark(policy: CompactionPolicy, budget: Budget) -> int:
     """How many messages may be in no summary, for who knows the model and who does not."""
-    return policy.ahead_mark if budget == UNLIMITED else policy.message_mark
+    return policy.ahead_mark if budget == UNKNOWN_BUDGET else policy.message_mark
 
 
 def measure_load(view: View, context: Context, budget: Budget) -> Load:
@@ -96,7 +96,7 @@ def measure_load(view: View, context: Context, budget: Budget) -> Load:
 def kept_from(view: View, budget: Budget) -> int | None:
     """The seq of the oldest message that a compaction made for this budget leaves; None when there is none older."""
     recent = [one for one in view.window if one.seq > view.covered_until]
-    if budget == UNLIMITED:
+    if budget == UNKNOWN_BUDGET:
         kept = view.policy.keep_recent
         return recent[-kept].seq if len(recent) > kept else None
     first = first_kept(recent, view.policy, budget.limit)

@@ -15,7 +15,7 @@ from everthread.core.clock import from_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Kind, Mark, Revision
 from everthread.core.errors import Conflict, Erased, NotFound
-from everthread.core.log import CompactionQuery, Decision, Needs, Seen, Segment
+from everthread.core.log import CompactionQuery, Decision, IntentInputs, Needs, Segment
 from everthread.core.paths import is_on
 
 
@@ -34,7 +34,7 @@ class KeepCompaction:
         wanted = CompactionQuery(path=self.path, over=(new.after_seq, new.last_seq))
         return Needs(compactions=wanted, since=self.read_at, seqs=self.entries)
 
-    def decide(self, seen: Seen, now: int) -> Decision[tuple[Compaction, bool]]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[tuple[Compaction, bool]]:
         """The compaction that stands for this span now, and whether that is news."""
         if seen.head.is_erased:
             raise Erased(f"conversation {seen.head.id!r} was erased")
@@ -98,7 +98,7 @@ class UndoCompaction:
     def needs(self) -> Needs:
         return Needs(compactions=CompactionQuery(ids=[self.id], over=self.stretch))
 
-    def decide(self, seen: Seen, now: int) -> Decision[Compaction]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[Compaction]:
         by_id = {compaction.id: compaction for compaction in seen.compactions}
         target = by_id.get(self.id)
         if target is None:

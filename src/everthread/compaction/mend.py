@@ -14,7 +14,7 @@ from everthread.context.read_view import View, to_log_message
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Kind
 from everthread.core.errors import Conflict
-from everthread.core.log import CompactionQuery, Decision, Needs, Seen
+from everthread.core.log import CompactionQuery, Decision, IntentInputs, Needs
 from everthread.core.nouns import Ref
 from everthread.core.paths import is_on
 from everthread.core.ports import CompactionPosition, PathQuery, Store
@@ -98,7 +98,7 @@ class ReviveCompactions:
         first = self.compactions[0]
         return Needs(compactions=CompactionQuery(over=(first.after_seq, first.last_seq)), since=self.read_at)
 
-    def decide(self, seen: Seen, now: int) -> Decision[int]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[int]:
         """How many are used again; none where something else stands for the messages, or one of them changed."""
         lowest = self.compactions[0]
         if any(entry.kind == Kind.MARK or entry.revises is not None for entry in seen.since):

@@ -71,7 +71,7 @@ def mark_superseded(
     changing = [_Change(seq, _without_label(text)) for seq, text in later if may_replace(text) and not _only_asks(text)]
     if not changing:
         return list(lines)
-    told = [_Told(line.last_seq, _without_label(line.text)) for line in lines]
+    told = [_Statement(line.last_seq, _without_label(line.text)) for line in lines]
     by = _replacing(lines, told, changing)
     return [
         replace(line, text=line.text + _MARKS[language].format(seq=by[at])) if at in by else line
@@ -79,7 +79,7 @@ def mark_superseded(
     ]
 
 
-class _Told:
+class _Statement:
     """A statement by what it can be compared with; what is seldom asked for is found when it is."""
 
     def __init__(self, seq: int, text: str) -> None:
@@ -107,7 +107,7 @@ class _Told:
         return _values(self.text)
 
 
-class _Change(_Told):
+class _Change(_Statement):
     """A statement that takes something back or changes it."""
 
     def __init__(self, seq: int, text: str) -> None:
@@ -120,7 +120,7 @@ class _Change(_Told):
         """The dates, amounts and names of that: 20号那个作废."""
 
 
-def _replacing(lines: Sequence[SummaryLine], told: Sequence[_Told], changing: Sequence[_Change]) -> dict[int, int]:
+def _replacing(lines: Sequence[SummaryLine], told: Sequence[_Statement], changing: Sequence[_Change]) -> dict[int, int]:
     """Which line is replaced by the message of which seq: the newest that does."""
     weights = _weights([one.words for one in (*changing, *told)])
     totals = [_total(one.words, weights) for one in changing]
@@ -172,12 +172,12 @@ def _total(words: frozenset[str], weights: Mapping[str, float]) -> float:
     return sum(weights[word] for word in words)
 
 
-def _replaces(later: _Change, own: _Told, section: Section, share: float) -> bool:
+def _replaces(later: _Change, own: _Statement, section: Section, share: float) -> bool:
     is_of_it = _takes_back(later, own, section) or _changes(later, own, section, share)
     return is_of_it and not _says_so_itself(own, later)
 
 
-def _takes_back(later: _Change, own: _Told, section: Section) -> bool:
+def _takes_back(later: _Change, own: _Statement, section: Section) -> bool:
     """By what it says in so many words no longer holds, and by what can hold only once."""
     if later.slots and any(own.slots.get(slot, value) != value for slot, value in later.slots.items()):
         return True
@@ -188,7 +188,7 @@ def _takes_back(later: _Change, own: _Told, section: Section) -> bool:
     return bool(later.dropped_facts) and not later.dropped_facts.isdisjoint(own.facts)
 
 
-def _changes(later: _Change, own: _Told, section: Section, share: float) -> bool:
+def _changes(later: _Change, own: _Statement, section: Section, share: float) -> bool:
     """By being about the same thing, for which `share` of the words speaks."""
     if not later.revises or share == 0.0:
         return False
@@ -206,24 +206,24 @@ def _changes(later: _Change, own: _Told, section: Section, share: float) -> bool
     return section == "standing" or _differ(own, later)
 
 
-def _says_so_itself(own: _Told, later: _Change) -> bool:
+def _says_so_itself(own: _Statement, later: _Change) -> bool:
     """Whether it takes back the same."""
     return bool(later.dropped) and any(not gone.isdisjoint(one) for gone in own.dropped for one in later.dropped)
 
 
-def _agree(own: _Told, later: _Told) -> bool:
+def _agree(own: _Statement, later: _Statement) -> bool:
     """Whether both say when, or how much, and the same: then one confirms the other."""
     both = own.values.keys() & later.values.keys()
     return bool(both) and not _differ(own, later)
 
 
-def _differ(own: _Told, later: _Told) -> bool:
+def _differ(own: _Statement, later: _Statement) -> bool:
     """Whether both say when, or how much, and not the same."""
     both = own.values.keys() & later.values.keys()
     return any(own.values[kind].isdisjoint(later.values[kind]) for kind in both)
 
 
-def _nearest(later: _Change, told: Sequence[_Told], open_to: Sequence[int]) -> int | None:
+def _nearest(later: _Change, told: Sequence[_Statement], open_to: Sequence[int]) -> int | None:
     """What a statement changes that shares too few words with anything: the nearest that gives another value."""
     if not later.revises or not later.values:
         return None

@@ -116,7 +116,7 @@ class Needs(NamedTuple):
     turns: TurnNeeds | None = None
 
 
-class Seen(NamedTuple):
+class IntentInputs(NamedTuple):
     """What the store read for an intent: a consistent state, locked until the decision is written."""
 
     head: LogHead
@@ -184,5 +184,5 @@ class Intent(Protocol[R_co]):
     def needs(self) -> Needs:
         """Return what `decide` needs to see."""
 
-    def decide(self, seen: Seen, now: int) -> Decision[R_co]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[R_co]:
         """Return what to write, given what was read and the time in microseconds; raise to write nothing."""

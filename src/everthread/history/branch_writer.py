@@ -14,7 +14,7 @@ from typing import TypedDict
 
 from everthread.core.entries import Entry, Flag, Kind, Mark, Revision
 from everthread.core.errors import Erased
-from everthread.core.log import BranchName, BranchRow, Decision, Needs, Seen, Touch
+from everthread.core.log import BranchName, BranchRow, Decision, IntentInputs, Needs, Touch
 from everthread.core.nouns import Receipt
 from everthread.core.paths import segments
 from everthread.history.entry_writer import EntryWriter, add, revise
@@ -37,7 +37,7 @@ class Written(TypedDict):
 class BranchWriter:
     """Collects the entries that bring one branch up to date with a list, as part of a decision."""
 
-    def __init__(self, seen: Seen, branch: BranchRow, now: int, room: int) -> None:
+    def __init__(self, seen: IntentInputs, branch: BranchRow, now: int, room: int) -> None:
         refuse_erased(seen)
         self._seen = seen
         self._now = now
@@ -127,7 +127,7 @@ class BranchWriter:
             self._marks.append(Touch(entry.place_seq, self._now, set_flags=Flag.REMOVED))
 
 
-def new_branch(seen: Seen, parent: int | None, fork_seq: int, depth: int, now: int) -> BranchRow:
+def new_branch(seen: IntentInputs, parent: int | None, fork_seq: int, depth: int, now: int) -> BranchRow:
     """Return a branch that shares its parent's path up to a message or, without a parent, an empty one."""
     return BranchRow(max(seen.branches) + 1, parent, fork_seq, fork_seq, depth, now)
 
@@ -148,7 +148,7 @@ class FollowList:
             every_branch=True,
         )
 
-    def decide(self, seen: Seen, now: int) -> Decision[list[Receipt]]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[list[Receipt]]:
         branch = branch_to_extend(seen, self.branch, now)
         writer = BranchWriter(seen, branch, now, len(self.messages) + len(self.removed))
         receipts = [writer.write(message) for message in self.messages]

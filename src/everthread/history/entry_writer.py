@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from everthread.core import chain
 from everthread.core.entries import Entry, Flag, Kind, Revision
 from everthread.core.errors import Erased
-from everthread.core.log import BranchRow, Seen, Touch
+from everthread.core.log import BranchRow, IntentInputs, Touch
 from everthread.core.nouns import Receipt
 from everthread.history.ingest import Prepared, says_the_same
 from everthread.history.stubs import is_stub
@@ -18,7 +18,7 @@ from everthread.history.stubs import is_stub
 class EntryWriter:
     """Writes entries one after the other: gives each the next seq and links the chain."""
 
-    def __init__(self, seen: Seen, now: int, salts: int) -> None:
+    def __init__(self, seen: IntentInputs, now: int, salts: int) -> None:
         self._seq = seen.head.entry_count
         self._now = now
         self._salts = os.urandom(chain.SALT_BYTES * salts)

@@ -23,7 +23,7 @@ from everthread.core.clock import from_micros
 from everthread.core.entries import Entry, EntryOrigin, Kind, Mark, Revision
 from everthread.core.errors import Conflict, Invalid, NotFound
 from everthread.core.ids import check_id, check_text
-from everthread.core.log import BranchRow, Decision, Needs, Seen, Touch
+from everthread.core.log import BranchRow, Decision, IntentInputs, Needs, Touch
 from everthread.core.nouns import ConversationInfo, Ref
 from everthread.core.ports import NewConversation, Store
 from everthread.history import verify
@@ -97,7 +97,7 @@ class ImportLog:
     def needs(self) -> Needs:
         return Needs()
 
-    def decide(self, seen: Seen, now: int) -> Decision[int]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[int]:
         if seen.head.entry_count:
             raise Conflict(f"conversation {seen.head.id!r} has other messages already; nothing of it was changed")
         touches = [

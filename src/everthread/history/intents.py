@@ -22,7 +22,7 @@ from typing import Generic, TypeVar
 from everthread.core.entries import HIDDEN_FLAGS, Entry, Flag, Kind, Mark, Revision
 from everthread.core.errors import Conflict, Erased, HeadMoved, Invalid, KeyReused, NotFound
 from everthread.core.jobs import COMPACT, IF_AHEAD, NewJob, Priority
-from everthread.core.log import BranchName, BranchRow, Decision, IdempotencyRecord, Intent, Needs, Seen, Touch
+from everthread.core.log import BranchName, BranchRow, Decision, IdempotencyRecord, Intent, IntentInputs, Needs, Touch
 from everthread.core.nouns import Receipt
 from everthread.history.entry_writer import EntryWriter, add, revise
 from everthread.history.ingest import Prepared
@@ -44,7 +44,7 @@ _NOT_AHEAD = 0
 _AT_NEXT_APPEND = 1
 
 
-def _check_of_other_branch(seen: Seen) -> int:
+def _check_of_other_branch(seen: IntentInputs) -> int:
     """Where another branch becomes the active one: the mark was of the one before."""
     return _AT_NEXT_APPEND if seen.head.compaction_check_at else _NOT_AHEAD
 
@@ -69,7 +69,7 @@ class Append:
             idempotency_key=self.idempotency_key,
         )
 
-    def decide(self, seen: Seen, now: int) -> Decision[list[Receipt]]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[list[Receipt]]:
         if seen.answer is not None:
             return self._same_answer(seen.answer)
         refuse_erased(seen)
@@ -144,7 +144,7 @@ class Edit:
         ids = [self.target, self.message.id] if self.message.has_own_id else [self.target]
         return Needs(ids=ids, every_branch=True)
 
-    def decide(self, seen: Seen, now: int) -> Decision[Receipt]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[Receipt]:
         refuse_erased(seen)
         original = _known_message(seen, self.target)
         if self.message.id in seen.by_id:
@@ -181,7 +181,7 @@ class Edit:
         )
 
 
-def _branch_holding(seen: Seen, sibling: Entry, fork: int) -> int | None:
+def _branch_holding(seen: IntentInputs, sibling: Entry, fork: int) -> int | None:
     """The number of the branch that holds the fork point of a sibling: its own one, or an ancestor of that."""
     row: BranchRow | None = seen.branches[sibling.branch]
     while row is not None and fork <= row.fork_seq and row.parent is not None:
@@ -200,7 +200,7 @@ class MarkMessage:
     def needs(self) -> Needs:
         return Needs(ids=[self.target])
 
-    def decide(self, seen: Seen, now: int) -> Decision[None]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[None]:
         refuse_erased(seen)
         newest = _known_message(seen, self.target)
         place = newest.place_seq
@@ -231,7 +231,7 @@ class Fork:
     def needs(self) -> Needs:
         return Needs(seqs=[self.at_seq] if self.at_seq else [], every_branch=True)
 
-    def decide(self, seen: Seen, now: int) -> Decision[tuple[BranchRow, int]]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[tuple[BranchRow, int]]:
         refuse_erased(seen)
         branch = _new_branch(seen, self.at_seq, now)
         active = branch.number if self.activate else None
@@ -252,7 +252,7 @@ class SetActive:
     def needs(self) -> Needs:
         return Needs(seqs=[self.branch] if isinstance(self.branch, int) else [], every_branch=True)
 
-    def decide(self, seen: Seen, now: int) -> Decision[BranchRow]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[BranchRow]:
         refuse_erased(seen)
         branch = branch_to_extend(seen, self.branch, now)
         known = branch.number in seen.branches
@@ -275,7 +275,7 @@ class CopyLog:
     def needs(self) -> Needs:
         return Needs()
 
-    def decide(self, seen: Seen, now: int) -> Decision[int]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[int]:
         if seen.head.entry_count:
             raise Conflict(f"conversation {seen.head.id!r} has messages already; copy into a new one")
         kept = renumbered(self.entries)
@@ -336,7 +336,7 @@ class PutJobs:
     def needs(self) -> Needs:
         return Needs()
 
-    def decide(self, seen: Seen, now: int) -> Decision[None]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[None]:
         refuse_erased(seen)
         return Decision(result=None, jobs=self.jobs)
 
@@ -355,7 +355,7 @@ class CheckCompaction(Generic[R]):
     def needs(self) -> Needs:
         return self.intent.needs()
 
-    def decide(self, seen: Seen, now: int) -> Decision[R]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[R]:
         decision = self.intent.decide(seen, now)
         head = seen.head
         grown = next((row for row in decision.branches if row.number == head.active), None)
@@ -377,7 +377,7 @@ class CheckCompaction(Generic[R]):
         return decision._replace(jobs=(job, *decision.jobs), compaction_check_at=grown.leaf_depth + self.every)
 
 
-def _has_open_turn(seen: Seen, decision: Decision[R]) -> bool:
+def _has_open_turn(seen: IntentInputs, decision: Decision[R]) -> bool:
     """Whether somebody waits for an answer in this conversation once the decision is written."""
     turns = {turn.id: turn for turn in (*seen.turns, *decision.turns)}
     return any(not turn.state.is_final for turn in turns.values())
@@ -393,7 +393,7 @@ class SetCompactionCheck:
     def needs(self) -> Needs:
         return Needs()
 
-    def decide(self, seen: Seen, now: int) -> Decision[None]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[None]:
         refuse_erased(seen)
         return Decision(result=None, compaction_check_at=_NOT_AHEAD if self.at_depth is None else self.at_depth)
 
@@ -405,17 +405,17 @@ def _moved_parent(entries: Sequence[Entry], moved: Mapping[int, int], seq: int |
     return moved[seq] if seq else None
 
 
-def stubs_of(seen: Seen, id: str) -> list[Entry]:
+def stubs_of(seen: IntentInputs, id: str) -> list[Entry]:
     """What the log has of stubs for a message, where every revision was asked for."""
     return [entry for entry in seen.revisions.get(id, ()) if entry.change_kind == Revision.STUB]
 
 
-def refuse_erased(seen: Seen) -> None:
+def refuse_erased(seen: IntentInputs) -> None:
     if seen.head.is_erased:
         raise Erased(f"conversation {seen.head.id!r} was erased; nothing can be written to it again: use a new id")
 
 
-def _known_message(seen: Seen, id: str) -> Entry:
+def _known_message(seen: IntentInputs, id: str) -> Entry:
     known = seen.by_id.get(id)
     if known is None or known.kind != Kind.MESSAGE:
         raise NotFound(f"no message {id!r} in conversation {seen.head.id!r}")
@@ -424,7 +424,7 @@ def _known_message(seen: Seen, id: str) -> Entry:
     return known
 
 
-def branch_to_extend(seen: Seen, name: BranchName, now: int) -> BranchRow:
+def branch_to_extend(seen: IntentInputs, name: BranchName, now: int) -> BranchRow:
     """Return the branch that a caller named; a seq in the middle of a path starts a new branch there."""
     if name is None:
         return seen.branches[seen.head.active]
@@ -439,7 +439,7 @@ def branch_to_extend(seen: Seen, name: BranchName, now: int) -> BranchRow:
     return _new_branch(seen, name, now)
 
 
-def _new_branch(seen: Seen, at_seq: int, now: int) -> BranchRow:
+def _new_branch(seen: IntentInputs, at_seq: int, now: int) -> BranchRow:
     number = max(seen.branches) + 1
     if at_seq == 0:
         return BranchRow(number, None, 0, 0, 0, now)

@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple, TypeVar
 from everthread.core.clock import from_micros
 from everthread.core.errors import Conflict, NotFound, TurnLost, TurnRunning
 from everthread.core.jobs import NewJob
-from everthread.core.log import Decision, Needs, Seen
+from everthread.core.log import Decision, IntentInputs, Needs
 from everthread.core.nouns import Receipt
 from everthread.core.turn_events import Accepted, Token, end_events, to_stored
 from everthread.core.turns import (
@@ -72,7 +72,7 @@ class BeginTurn:
     def needs(self) -> Needs:
         return _needs(self.turn.id, self.messages)
 
-    def decide(self, seen: Seen, now: int) -> Decision[BeginResult]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[BeginResult]:
         refuse_erased(seen)
         known = _by_id(seen, self.turn.id)
         if known is not None:
@@ -108,7 +108,7 @@ class StartTurn:
     def needs(self) -> Needs:
         return _needs(self.turn.id, unpack_messages(self.turn))
 
-    def decide(self, seen: Seen, now: int) -> Decision[BeginResult]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[BeginResult]:
         refuse_erased(seen)
         known = _held(seen, self.turn.id, self.turn.holder, (TurnState.RECEIVED,))
         before = [turn for turn in _others(seen, known) if turn.number < known.number]
@@ -128,7 +128,7 @@ class AppendToTurn:
     def needs(self) -> Needs:
         return _needs(self.turn_id, self.messages)
 
-    def decide(self, seen: Seen, now: int) -> Decision[list[Receipt]]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[list[Receipt]]:
         refuse_erased(seen)
         _held(seen, self.turn_id, self.holder, (TurnState.RUNNING,))
         return Append(messages=self.messages).decide(seen, now)
@@ -151,7 +151,7 @@ class FinishTurn:
     def needs(self) -> Needs:
         return _needs(self.turn_id, self.messages)
 
-    def decide(self, seen: Seen, now: int) -> Decision[Turn]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[Turn]:
         refuse_erased(seen)
         known = _held(seen, self.turn_id, self.holder, (TurnState.RUNNING, TurnState.RECEIVED))
         said = Append(messages=self.messages).decide(seen, now)
@@ -171,7 +171,7 @@ class StopTurn:
     def needs(self) -> Needs:
         return _needs(self.turn.id, unpack_messages(self.turn))
 
-    def decide(self, seen: Seen, now: int) -> Decision[Turn]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[Turn]:
         refuse_erased(seen)
         known = _by_id(seen, self.turn.id)
         if known is None:
@@ -197,7 +197,7 @@ class TakeTurn:
     def needs(self) -> Needs:
         return _needs(self.turn.id, ())
 
-    def decide(self, seen: Seen, now: int) -> Decision[Turn | None]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[Turn | None]:
         known = _by_id(seen, self.turn.id)
         if known is None or known.state.is_final or _life(known) != _life(self.turn):
             return Decision(result=None)
@@ -223,7 +223,7 @@ class CloseTurn:
     def needs(self) -> Needs:
         return _needs(self.turn.id, [*unpack_messages(self.turn), *self.messages])
 
-    def decide(self, seen: Seen, now: int) -> Decision[Turn]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[Turn]:
         known = _held(seen, self.turn.id, self.turn.holder, (TurnState.RUNNING, TurnState.RECEIVED))
         kept = [*unpack_messages(known), *self.messages]
         answered = replace(known, answer_id=self.answer_id or known.answer_id)
@@ -248,7 +248,7 @@ class HideTurn:
     def needs(self) -> Needs:
         return _needs(self.id, ())
 
-    def decide(self, seen: Seen, now: int) -> Decision[Turn]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[Turn]:
         known = _by_id(seen, self.id)
         if known is None:
             raise NotFound(f"no run {self.id!r} of thread {seen.head.id!r}")
@@ -274,16 +274,16 @@ def _needs(turn_id: str, messages: Sequence[Prepared]) -> Needs:
     return Append(messages=messages).needs()._replace(turns=TurnNeeds(id=turn_id))
 
 
-def _by_id(seen: Seen, id: str) -> Turn | None:
+def _by_id(seen: IntentInputs, id: str) -> Turn | None:
     return next((turn for turn in seen.turns if turn.id == id), None)
 
 
-def _others(seen: Seen, own: Turn) -> list[Turn]:
+def _others(seen: IntentInputs, own: Turn) -> list[Turn]:
     """Return the other waiting and running turns."""
     return [turn for turn in seen.turns if turn.id != own.id and not turn.state.is_final]
 
 
-def _held(seen: Seen, id: str, holder: str, states: Sequence[TurnState]) -> Turn:
+def _held(seen: IntentInputs, id: str, holder: str, states: Sequence[TurnState]) -> Turn:
     known = _by_id(seen, id)
     if known is None or known.holder != holder or known.state not in states:
         state = "unknown" if known is None else known.state.value
@@ -326,7 +326,7 @@ def _stopped(turn: Turn, how: StopMode, now: int) -> tuple[Turn, Sequence[EventB
     return replace(marked, is_asked_to_stop=True), ()
 
 
-def _started(turn: Turn, messages: Sequence[Prepared], seen: Seen, now: int) -> Decision[BeginResult]:
+def _started(turn: Turn, messages: Sequence[Prepared], seen: IntentInputs, now: int) -> Decision[BeginResult]:
     if not messages and not seen.head.entry_count and not turn.is_graph_run:
         raise Conflict(f"conversation {seen.head.id!r} is empty: there is nothing to answer; send a message")
     said = Append(messages=messages).decide(seen, now)
@@ -345,7 +345,7 @@ def _closed(
     turn: Turn,
     state: TurnState,
     messages: Sequence[Prepared],
-    seen: Seen,
+    seen: IntentInputs,
     now: int,
     *,
     unstreamed: Mapping[str, str] = MappingProxyType({}),

@@ -33,7 +33,7 @@ from everthread.http.middleware import (
     RequestMetrics,
     SecurityHeadersMiddleware,
 )
-from everthread.http.protocol import app_state as protocol_state
+from everthread.http.protocol import server_state as protocol_state
 from everthread.http.protocol.cron_runner import CronRunner
 from everthread.http.turn_service import TurnService
 from everthread.http.v1 import shares

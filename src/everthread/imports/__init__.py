@@ -2,12 +2,12 @@
 
 session         what readers give: sessions and their messages
 claude_code, codex, gemini_cli, opencode    readers of coding agents
-more_agents, growing_agents, task_files, agent_databases    readers of more of them, by the shape of their files
+line_agents, streaming_agents, task_files, agent_databases    readers of more of them, by the shape of their files
 session_lines, blocks                       what those share
 chat_exports, message_lists                 readers of exports and of lists of messages
 detect          which program wrote a file
 line_file       a file of JSON lines: its messages in batches, with the bytes of their lines
-place           the intents: where in the log a message goes
+intents         the intents: where in the log a message goes
 write           writes sessions to the log
 follow          brings the log up to date with a file that grows, or was rewritten
 importer        `everthread import`

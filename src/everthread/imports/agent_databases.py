@@ -16,7 +16,7 @@ from typing import Any
 import zstandard
 
 from everthread.imports import opencode
-from everthread.imports.more_agents import goose_payloads
+from everthread.imports.line_agents import goose_payloads
 from everthread.imports.session import (
     BrokenEntry,
     NativeMessage,

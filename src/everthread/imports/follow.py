@@ -24,8 +24,8 @@ from everthread.core.errors import NotFound
 from everthread.core.imports import NOT_IN_FILE, ImportSource
 from everthread.core.nouns import Ref
 from everthread.imports.detect import PACKED_LINES
+from everthread.imports.intents import MarkRemoved
 from everthread.imports.line_file import Batch, LineFile, is_newest
-from everthread.imports.place import MarkRemoved
 from everthread.imports.session import BrokenEntry
 from everthread.imports.write import ImportCounts, SessionWriter
 from everthread.instance import Everthread

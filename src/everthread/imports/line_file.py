@@ -17,8 +17,7 @@ from typing import BinaryIO
 from everthread.imports.claude_code import ClaudeCodeReader
 from everthread.imports.codex import CodexReader
 from everthread.imports.gemini_cli import GeminiReader
-from everthread.imports.growing_agents import AiderReader, GrokReader, KimiReader
-from everthread.imports.more_agents import (
+from everthread.imports.line_agents import (
     AntigravityReader,
     CopilotReader,
     CursorReader,
@@ -28,6 +27,7 @@ from everthread.imports.more_agents import (
     QwenReader,
 )
 from everthread.imports.session import MAX_LINE_BYTES, BrokenEntry, LineReader, NativeMessage, line_digest, parse_line
+from everthread.imports.streaming_agents import AiderReader, GrokReader, KimiReader
 
 READERS: dict[str, Callable[[PurePath], LineReader]] = {
     "claude-code": ClaudeCodeReader,

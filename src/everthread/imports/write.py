@@ -13,7 +13,7 @@ from everthread.core.errors import Conflict, Erased, EverthreadError, Invalid, N
 from everthread.core.nouns import Ref
 from everthread.core.ports import NewConversation
 from everthread.history import ingest
-from everthread.imports.place import Incoming, PlaceMessages
+from everthread.imports.intents import Incoming, PlaceMessages
 from everthread.imports.session import NativeMessage, Session
 from everthread.instance import Everthread
 from everthread.runtime import TO_EMBED

@@ -36,7 +36,7 @@ from everthread.history.turn_intents import (
 from everthread.runs.close import close_run
 from everthread.runs.event_log import E, EventCodec, EventLog, TurnEventLog
 from everthread.runs.event_writer import EventWriter
-from everthread.runs.holder import holder_name, is_dead
+from everthread.runs.holder import holder_is_dead, holder_name
 from everthread.runs.stored_events import POLL_SECONDS, StoredEvents, watched
 from everthread.runtime import Runtime
 
@@ -217,7 +217,7 @@ class RunEngine:
                 watch.clear()
                 now = await self._store.turns.now()
                 for other in before:
-                    if is_dead(other, now):
+                    if holder_is_dead(other, now):
                         await self._close_one(ref, other)
                 waiting = await self._store.turns.get(ref, turn.id)
                 if waiting.state is TurnState.RECEIVED and waiting.question is None and not waiting.is_graph_run:
@@ -380,7 +380,7 @@ class RunEngine:
             # One of this process's that it knows nothing of: its end could not be written. A moment is left to those
             # that are just being begun.
             is_abandoned = turn.holder == self.holder and turn.received_at < long_ago
-            if is_abandoned or is_dead(turn, now):
+            if is_abandoned or holder_is_dead(turn, now):
                 try:
                     closed.append(await self._close_one(ref, turn))
                 except (

@@ -16,7 +16,7 @@ from everthread.core.ids import new_id
 from everthread.core.turns import Turn
 
 
-def is_dead(turn: Turn, now: datetime) -> bool:
+def holder_is_dead(turn: Turn, now: datetime) -> bool:
     """Whether the process that holds a run will not come back to it."""
     if turn.lease_until is None or turn.lease_until < now:
         return True

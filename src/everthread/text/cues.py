@@ -109,7 +109,7 @@ _REVOKES = _cue(
     """,
 )
 _PARTICLES = "吧了呢啊呀的"
-_STANDING = _cue(
+_LASTING = _cue(
     """
     my (?:name|wife|husband|partner|son|daughter|mom|mother|dad|father|brother|sister|dog|cat)
     my (?:email|phone|address|budget|goal|job|boss|team)
@@ -320,7 +320,7 @@ def decides(sentence: str) -> bool:
 
 def is_lasting(sentence: str) -> bool:
     """It says something of the speaker that will still hold: who they are, what they want, what was wrong."""
-    return bool(_STANDING().search(sentence))
+    return bool(_LASTING().search(sentence))
 
 
 def is_standing(sentence: str) -> bool:

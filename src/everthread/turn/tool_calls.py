@@ -31,7 +31,7 @@ _EVENT_CHARACTERS = 2_000
 """How much of a result an event shows; the log has the whole."""
 
 
-class CallOutcome(NamedTuple):
+class AnsweredCall(NamedTuple):
     """What became of a call."""
 
     message: ToolMessage
@@ -69,7 +69,7 @@ async def _answer_call(
     place: int,
     call: Mapping[str, Any],
     offered: Mapping[str, BaseTool],
-) -> CallOutcome:
+) -> AnsweredCall:
     """Run one call between its two events; its result enters the log."""
     arguments = call["args"] if isinstance(call["args"], dict) else {}
     ctx.event_log.emit(
@@ -82,7 +82,7 @@ async def _answer_call(
     seconds = time.monotonic() - began
     message = outcome.message
     if call["name"] == PLOT and message.status == "error":
-        outcome = CallOutcome(message, {"result": not_drawn(arguments, message.text.removeprefix(_ERROR))})
+        outcome = AnsweredCall(message, {"result": not_drawn(arguments, message.text.removeprefix(_ERROR))})
     message.id = f"{asking_id}-r{place}"
     await ctx.append(message, origin=tool_origin(offered.get(call["name"] or "")))
     ctx.event_log.emit(
@@ -110,7 +110,7 @@ def tool_origin(tool: BaseTool | None) -> EntryOrigin:
 
 async def _run_call(
     ctx: TurnContext, config: RunnableConfig, call: Mapping[str, Any], offered: Mapping[str, BaseTool]
-) -> CallOutcome:
+) -> AnsweredCall:
     tool = offered.get(call["name"] or "")
     if tool is None:
         return _failure(call, f"unknown tool {call['name']!r}; available: {', '.join(offered) or 'none'}")
@@ -135,12 +135,12 @@ async def _run_call(
     return _success(call, result)
 
 
-def _failure(call: Mapping[str, Any], text: str) -> CallOutcome:
+def _failure(call: Mapping[str, Any], text: str) -> AnsweredCall:
     message = ToolMessage(content=f"{_ERROR}{text}", name=call["name"], tool_call_id=call["id"], status="error")
-    return CallOutcome(message, {})
+    return AnsweredCall(message, {})
 
 
-def _success(call: Mapping[str, Any], result: object) -> CallOutcome:
+def _success(call: Mapping[str, Any], result: object) -> AnsweredCall:
     """A result, and what it changes: a tool may return a LangGraph `Command`."""
     changes: dict[str, Any] = {}
     if isinstance(result, Command):
@@ -149,6 +149,6 @@ def _success(call: Mapping[str, Any], result: object) -> CallOutcome:
         own = [one for one in messages if isinstance(one, ToolMessage) and one.tool_call_id == call["id"]]
         result = own[0] if own else "done"
     if isinstance(result, ToolMessage):
-        return CallOutcome(result, changes)
+        return AnsweredCall(result, changes)
     text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
-    return CallOutcome(ToolMessage(content=text, name=call["name"], tool_call_id=call["id"]), changes)
+    return AnsweredCall(ToolMessage(content=text, name=call["name"], tool_call_id=call["id"]), changes)

@@ -34,7 +34,7 @@ from everthread.core.checkpoints import (
     StoredWrite,
 )
 from everthread.core.errors import Conflict
-from everthread.core.log import BranchRow, Decision, Needs, Seen
+from everthread.core.log import BranchRow, Decision, IntentInputs, Needs
 from everthread.core.paths import segments
 from everthread.history.branch_writer import BranchWriter, new_branch
 from everthread.history.ingest import Prepared, says_the_same
@@ -143,7 +143,7 @@ class PutCheckpoint:
             checkpoints=CheckpointNeeds(namespace=self.namespace, id=self.id, parent_id=self.parent_id),
         )
 
-    def decide(self, seen: Seen, now: int) -> Decision[PutResult]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[PutResult]:
         found = seen.checkpoints
         assert found is not None
         self._check(found)
@@ -186,7 +186,7 @@ class PutCheckpoint:
         held = [*found.held, *(write for write in self.with_writes if write.is_held)]
         return sorted(held, key=attrgetter("task_path", "task_id", "idx"))
 
-    def _row(self, seen: Seen, found: CheckpointsSeen, writer: BranchWriter) -> StoredCheckpoint:
+    def _row(self, seen: IntentInputs, found: CheckpointsSeen, writer: BranchWriter) -> StoredCheckpoint:
         return StoredCheckpoint(
             number=found.thread.made + 1 if found.own is None else found.own.number,
             namespace=self.namespace,
@@ -211,7 +211,7 @@ def _existing_parent(found: CheckpointsSeen) -> StoredCheckpoint | None:
 class _PutDecision:
     """One decision on its way: the list is followed into the log, then the writes become references to it."""
 
-    def __init__(self, put: PutCheckpoint, seen: Seen, found: CheckpointsSeen, now: int) -> None:
+    def __init__(self, put: PutCheckpoint, seen: IntentInputs, found: CheckpointsSeen, now: int) -> None:
         self._put = put
         self._seen = seen
         self._found = found
@@ -345,7 +345,7 @@ class _PutDecision:
         return self._unlisted_refs[id(one.part)]
 
 
-def _fork_branch(seen: Seen, branch: BranchRow, seq: int, depth: int, now: int) -> log.BranchRow:
+def _fork_branch(seen: IntentInputs, branch: BranchRow, seq: int, depth: int, now: int) -> log.BranchRow:
     """A new branch that shares a branch's path up to a message on it."""
     owner = next((one.branch for one in segments(seen.branches, branch.number) if one.after < seq <= one.last), None)
     return new_branch(seen, owner, seq if owner is not None else 0, depth if owner is not None else 0, now)
@@ -367,7 +367,7 @@ class PutWrites:
     def needs(self) -> Needs:
         return Needs(checkpoints=CheckpointNeeds(namespace=self.namespace, id=self.id))
 
-    def decide(self, seen: Seen, now: int) -> Decision[None]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[None]:
         found = seen.checkpoints
         assert found is not None
         own = found.own
@@ -401,7 +401,7 @@ class ClearCheckpoints:
             checkpoints=CheckpointNeeds(everything=True),
         )
 
-    def decide(self, seen: Seen, now: int) -> Decision[None]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[None]:
         found = seen.checkpoints
         assert found is not None
         spared = {row.number for row in found.all if row.id in self.besides}
@@ -419,20 +419,22 @@ class ClearCheckpoints:
             checkpoints=_merge_changes(changes, found, writer, writes, blobs),
         )
 
-    def _writer(self, seen: Seen, found: CheckpointsSeen, now: int) -> BranchWriter:
+    def _writer(self, seen: IntentInputs, found: CheckpointsSeen, now: int) -> BranchWriter:
         """At the end of the branch that the newest root checkpoint stands on."""
         tip = next((row for row in found.all if row.number == found.thread.tip), None)
         number = seen.head.active if tip is None or tip.branch not in seen.branches else tip.branch
         room = sum(len(one.messages) for one in self.matched.values())
         return BranchWriter(seen, seen.branches[number], now, room)
 
-    def _with_references(self, write: StoredWrite, writer: BranchWriter, seen: Seen, blobs: Blobs) -> StoredWrite:
+    def _with_references(
+        self, write: StoredWrite, writer: BranchWriter, seen: IntentInputs, blobs: Blobs
+    ) -> StoredWrite:
         matched = self.matched[write.checkpoint, write.task_id, write.idx]
         refs = [_reference_or_log(one, writer, seen, blobs) for one in matched.messages]
         return with_references(write, matched.held, refs, blobs)
 
 
-def _reference_or_log(one: MatchedMessage, writer: BranchWriter, seen: Seen, blobs: Blobs) -> MessageRef | None:
+def _reference_or_log(one: MatchedMessage, writer: BranchWriter, seen: IntentInputs, blobs: Blobs) -> MessageRef | None:
     """Where a message stands: wherever the log has it, or at the end."""
     if one.prepared is None:
         return None

@@ -36,7 +36,7 @@ from everthread.core.checkpoints import (
     StoredWrite,
 )
 from everthread.core.errors import Conflict
-from everthread.core.log import Decision, Needs, Seen
+from everthread.core.log import Decision, IntentInputs, Needs
 from everthread.history import read
 from everthread.history.intents import renumbered
 
@@ -50,7 +50,7 @@ class PutCopiedCheckpoints:
     def needs(self) -> Needs:
         return Needs(checkpoints=CheckpointNeeds(everything=True))
 
-    def decide(self, seen: Seen, now: int) -> Decision[None]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[None]:
         assert seen.checkpoints is not None
         if seen.checkpoints.all:
             raise Conflict(f"thread {seen.head.id!r} has checkpoints already; copy to a new one")

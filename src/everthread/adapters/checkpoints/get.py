@@ -265,7 +265,7 @@ _ANCESTORS_AT_ONCE = 500
 """How many ancestors are read at once to rebuild a delta channel."""
 
 
-class CheckpointReader:
+class ThreadReader:
     """Reads threads."""
 
     def __init__(self, threads: Threads) -> None:

@@ -25,7 +25,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from everthread.adapters.checkpoints.bridge import Bridge, require_bridge, running_loop
 from everthread.adapters.checkpoints.copy_thread import ThreadCopier
 from everthread.adapters.checkpoints.deletion import CheckpointRemover
-from everthread.adapters.checkpoints.get import CheckpointReader
+from everthread.adapters.checkpoints.get import ThreadReader
 from everthread.adapters.checkpoints.in_flight import in_flight_puts
 from everthread.adapters.checkpoints.put import CheckpointWriter, dump_writes
 from everthread.adapters.checkpoints.serde import Allowed, PlainSerializer, StateSerializer
@@ -65,7 +65,7 @@ class LogSaver(BaseCheckpointSaver[Any]):
             raise Invalid(f'must be "keep" or "erase", not {on_delete!r}', field="on_delete")
         self._owner = check_id(owner, "owner")
         threads = Threads(et, on_delete)
-        self._writer, self._reader = CheckpointWriter(threads, keeps_turns=keeps_turns), CheckpointReader(threads)
+        self._writer, self._reader = CheckpointWriter(threads, keeps_turns=keeps_turns), ThreadReader(threads)
         self._remover, self._copier = CheckpointRemover(threads), ThreadCopier(threads)
         self._in_flight = in_flight_puts(et)
         self._may_block = blocking.ENABLED and et.store.can_block

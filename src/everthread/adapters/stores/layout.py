@@ -25,7 +25,7 @@ from everthread.core.entries import SEQ_MASK, Entry, Kind, Revision, entry_key
 from everthread.core.errors import StoreDamaged
 from everthread.core.failpoints import reach
 from everthread.core.ids import owner_scope
-from everthread.core.log import BranchRow, Decision, Seen
+from everthread.core.log import BranchRow, Decision, IntentInputs
 from everthread.core.notes import Note, Use, namespace_scope
 from everthread.core.nouns import ConversationInfo, EraseReport, Message, Ref
 from everthread.history.payload_json import decode_json
@@ -55,7 +55,7 @@ def row_payload(entry: Entry) -> bytes | None:
     return entry.raw if entry.raw is not None and len(entry.raw) <= LARGE_BYTES else None
 
 
-def settled(seen: Seen, decision: Decision[Any]) -> tuple[list[BranchRow], BranchRow]:
+def settled(seen: IntentInputs, decision: Decision[Any]) -> tuple[list[BranchRow], BranchRow]:
     """The branch rows to write, and the branch whose leaf goes into the conversation's row: the active one.
 
     While a branch is active and merely grows, its own row is left as it is, so that an append changes one row less.
@@ -69,7 +69,7 @@ def settled(seen: Seen, decision: Decision[Any]) -> tuple[list[BranchRow], Branc
     return changed, active
 
 
-def _merely_grew(seen: Seen, row: BranchRow) -> bool:
+def _merely_grew(seen: IntentInputs, row: BranchRow) -> bool:
     before = seen.branches.get(row.number)
     return (
         before is not None

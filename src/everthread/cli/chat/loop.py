@@ -28,7 +28,7 @@ PROMPT = "› "
 GREETING = "Ask anything. /help shows the commands, Ctrl-C stops an answer, Ctrl-D leaves."
 
 
-class LineReader(Protocol):
+class InputReader(Protocol):
     """Where input lines come from."""
 
     async def line(self) -> str | None:
@@ -64,7 +64,7 @@ def _history(file: Path | None) -> History:
     return FileHistory(str(file))
 
 
-async def chat(session: ChatSession, reader: LineReader, screen: TerminalScreen) -> None:
+async def chat(session: ChatSession, reader: InputReader, screen: TerminalScreen) -> None:
     """Run until the end of the input."""
     console = slash_commands.ChatConsole(session=session, details=screen.details)
     while not console.is_over and (line := await reader.line()) is not None:

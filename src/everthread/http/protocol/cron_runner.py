@@ -19,9 +19,9 @@ from everthread.core.clock import system_clock
 from everthread.core.errors import EverthreadError, StoreError, TurnRunning
 from everthread.http.errors import HttpProblem
 from everthread.http.protocol import crons
-from everthread.http.protocol.app_state import ProtocolState
 from everthread.http.protocol.cron_schedule import last_tick, next_tick
 from everthread.http.protocol.runs import StatelessIds, start_run, start_stateless
+from everthread.http.protocol.server_state import ProtocolState
 
 _POLL_SECONDS = 5.0
 """How late one may be that was made on another server."""

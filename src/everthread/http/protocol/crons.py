@@ -23,12 +23,12 @@ from everthread.core.items import ItemChanges, ItemKey, StoredItem
 from everthread.core.ports import Items
 from everthread.http.dependencies import PathId, RequestModel
 from everthread.http.protocol import assistants
-from everthread.http.protocol.app_state import ProtocolState
 from everthread.http.protocol.cron_schedule import check_schedule, next_tick
 from everthread.http.protocol.dependencies import GraphsDep, LangGraphResponse, OwnerDep, ThreadDep, select_fields
 from everthread.http.protocol.graphs import OpenGraphs
 from everthread.http.protocol.run_request import Durability, Mode, Nodes, RunBody, parse_run_request
 from everthread.http.protocol.serialization import JsonObject, contains, dumps
+from everthread.http.protocol.server_state import ProtocolState
 
 router = APIRouter(tags=["LangGraph: crons"])
 

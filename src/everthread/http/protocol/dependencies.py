@@ -15,11 +15,11 @@ from everthread.core.ids import check_id
 from everthread.core.nouns import Ref
 from everthread.core.turns import Turn
 from everthread.http.dependencies import CallerDep, PathId
-from everthread.http.protocol.app_state import ProtocolState
 from everthread.http.protocol.graph_runs import GraphRuns
 from everthread.http.protocol.graphs import OpenGraphs
 from everthread.http.protocol.run_rows import is_visible_run
 from everthread.http.protocol.serialization import dumps
+from everthread.http.protocol.server_state import ProtocolState
 
 
 class LangGraphResponse(Response):

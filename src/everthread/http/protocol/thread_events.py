@@ -3,8 +3,8 @@
 A command starts a run or answers an interrupt. Events have a `seq` that counts through the whole thread, and `since`
 brings exactly the rest. LangGraph calls the streaming below it experimental; so is this.
 
-What a graph streams is stored as it comes (`graph_stream`); `_RunStory` makes the protocol's events of it for each
-reader. They depend on what is stored alone, so every reader gets the same ones under the same numbers:
+What a graph streams is stored as it comes (`graph_stream`); `_EventTranslator` makes the protocol's events of it for
+each reader. They depend on what is stored alone, so every reader gets the same ones under the same numbers:
 
     lifecycle        the run's own; and those of its subgraphs, with their namespaces
     input.requested  an interrupt, told when the run has ended with it: whoever answers finds it in the state
@@ -249,7 +249,7 @@ async def _runs_v2(thread: Conversation) -> list[Turn]:
     ]
 
 
-class _Told(NamedTuple):
+class _StreamEvent(NamedTuple):
     """One event of a run, without its place in the thread."""
 
     method: str
@@ -261,11 +261,11 @@ class _Told(NamedTuple):
     """Of a state: what the graph asks for there."""
 
 
-async def _run_events(graph_runs: GraphRuns, thread: Conversation, turn: Turn) -> AsyncIterator[_Told]:
+async def _run_events(graph_runs: GraphRuns, thread: Conversation, turn: Turn) -> AsyncIterator[_StreamEvent]:
     """The events of one run: that it runs, what its graph streams, and how it ended."""
     ref = Ref(thread.owner, thread.id)
     name = turn.metadata.get("metadata", {}).get("graph_id") or turn.metadata["kwargs"].get("graph_id")
-    story = _RunStory(name, int((turn.started_at or turn.received_at).timestamp() * 1000))
+    story = _EventTranslator(name, int((turn.started_at or turn.received_at).timestamp() * 1000))
     for told in story.begin():
         yield told
     async for batch in graph_runs.follow(ref, turn.id):
@@ -281,16 +281,16 @@ async def _run_events(graph_runs: GraphRuns, thread: Conversation, turn: Turn) -
         yield told
 
 
-def _streamed(event: RunEvent) -> _Told:
+def _streamed(event: RunEvent) -> _StreamEvent:
     """An event as its graph streamed it."""
     body = json.loads(event.data)
     method = event.kind.removeprefix(VERSION_2).partition("|")[0]
     namespace, timestamp, interrupts = body.pop(NAMESPACE), body.pop(TIMESTAMP), body.pop(INTERRUPTS, None)
     data = body.pop("@data") if "@data" in body else body
-    return _Told(method, tuple(namespace), timestamp, data, interrupts or ())
+    return _StreamEvent(method, tuple(namespace), timestamp, data, interrupts or ())
 
 
-class _RunStory:
+class _EventTranslator:
     """What a run tells: it keeps which subgraphs are open, and which interrupts are still to be told."""
 
     def __init__(self, graph_name: str | None, began_at: int) -> None:
@@ -302,10 +302,10 @@ class _RunStory:
         """Interrupts by their ids: where they are from, and what they ask."""
         self._is_interrupted = False
 
-    def begin(self) -> Iterator[_Told]:
+    def begin(self) -> Iterator[_StreamEvent]:
         yield self._lifecycle((), self._began_at, "running")
 
-    def tell(self, streamed: _Told) -> Iterator[_Told]:
+    def tell(self, streamed: _StreamEvent) -> Iterator[_StreamEvent]:
         for interrupt in streamed.interrupts:
             self._asked.setdefault(interrupt["id"], (streamed.namespace, interrupt.get("value")))
         if streamed.method == "lifecycle":
@@ -327,7 +327,7 @@ class _RunStory:
         if streamed.method == "tools":
             yield from self._tell_tool_output(streamed)
 
-    def end(self, turn: Turn) -> Iterator[_Told]:
+    def end(self, turn: Turn) -> Iterator[_StreamEvent]:
         now = int((turn.ended_at or turn.received_at).timestamp() * 1000)
         if turn.state is TurnState.FAILED:
             yield self._lifecycle((), now, "failed", error=_error_text(turn))
@@ -339,7 +339,7 @@ class _RunStory:
             yield self._lifecycle(namespace, now, "completed")
         yield self._lifecycle((), now, "completed" if turn.state is TurnState.COMPLETE else "interrupted")
 
-    def _tell_subgraph(self, streamed: _Told) -> Iterator[_Told]:
+    def _tell_subgraph(self, streamed: _StreamEvent) -> Iterator[_StreamEvent]:
         """LangGraph tells of all subgraphs at its root; whom it is about is among the data."""
         namespace = tuple(streamed.data.get("namespace") or streamed.namespace)
         event = streamed.data["event"]
@@ -354,18 +354,18 @@ class _RunStory:
         yield self._lifecycle(namespace, streamed.timestamp, event, **more)
         self._open.pop(namespace, None)
 
-    def _ask(self, timestamp: int) -> Iterator[_Told]:
+    def _ask(self, timestamp: int) -> Iterator[_StreamEvent]:
         if self._asked and not self._is_interrupted:
             self._is_interrupted = True
             for id, (namespace, payload) in self._asked.items():
-                yield _Told("input.requested", namespace, timestamp, {"interrupt_id": id, "payload": payload})
+                yield _StreamEvent("input.requested", namespace, timestamp, {"interrupt_id": id, "payload": payload})
             yield self._lifecycle((), timestamp, "interrupted")
 
-    def _lifecycle(self, namespace: Namespace, timestamp: int, event: str, **more: Any) -> _Told:
+    def _lifecycle(self, namespace: Namespace, timestamp: int, event: str, **more: Any) -> _StreamEvent:
         name = self._open.get(namespace) or namespace[-1].partition(":")[0] if namespace else self._graph_name
-        return _Told("lifecycle", namespace, timestamp, {"event": event, "graph_name": name, **more})
+        return _StreamEvent("lifecycle", namespace, timestamp, {"event": event, "graph_name": name, **more})
 
-    def _tell_tool_output(self, streamed: _Told) -> Iterator[_Told]:
+    def _tell_tool_output(self, streamed: _StreamEvent) -> Iterator[_StreamEvent]:
         """What a tool has returned is also a message, as the clients' views of messages expect."""
         output = streamed.data.get("output")
         call_id = streamed.data.get("tool_call_id")
@@ -382,7 +382,7 @@ class _RunStory:
             {"event": "content-block-finish", "index": 0, "content": block},
             {"event": "message-finish", "metadata": {}},
         ):
-            yield _Told("messages", (*streamed.namespace, f"tools:{call_id}"), streamed.timestamp, data)
+            yield _StreamEvent("messages", (*streamed.namespace, f"tools:{call_id}"), streamed.timestamp, data)
 
 
 def _error_text(turn: Turn) -> str:

@@ -32,7 +32,7 @@ from everthread.http.protocol.serialization import JsonObject, checkpoint_out, p
 router = APIRouter(tags=["LangGraph: threads"])
 
 
-class StateChanges(RequestModel):
+class StateWrite(RequestModel):
     """Values to write, as a node would."""
 
     values: list[Any] | dict[str, Any] | None = None
@@ -254,7 +254,7 @@ async def get_full_history(
 
 
 @router.post("/threads/{thread_id}/state")
-async def change_state(thread: ThreadDep, body: StateChanges, graphs: GraphsDep) -> Response:
+async def change_state(thread: ThreadDep, body: StateWrite, graphs: GraphsDep) -> Response:
     """Write to the state as a node would; returns the new checkpoint."""
     at = body.checkpoint.configurable() if body.checkpoint else {}
     if body.checkpoint_id:

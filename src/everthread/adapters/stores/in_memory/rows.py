@@ -28,7 +28,7 @@ from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry, Kind, Revision
 from everthread.core.errors import DATABASE_CLOSED, NotFound, StoreError
 from everthread.core.imports import ImportLine
-from everthread.core.log import BranchRow, CompactionQuery, Decision, IdempotencyRecord, LogHead, Needs, Seen
+from everthread.core.log import BranchRow, CompactionQuery, Decision, IdempotencyRecord, IntentInputs, LogHead, Needs
 from everthread.core.notes import Use
 from everthread.core.nouns import ConversationInfo, Ref
 from everthread.core.paths import holds
@@ -204,10 +204,10 @@ class ConversationRow:
     def by_seq(self, seqs: Sequence[int]) -> list[Entry]:
         return [self.entries[seq - 1] for seq in seqs if 1 <= seq <= len(self.entries)]
 
-    def seen(self, needs: Needs) -> Seen:
+    def seen(self, needs: Needs) -> IntentInputs:
         """Read what an intent needs, except turns, which are stored elsewhere."""
         named = [entry for id in needs.ids for entry in self.by_id(id)]
-        return Seen(
+        return IntentInputs(
             head=self.head,
             branches=dict(self.branches),
             by_id={entry.id: entry for entry in named if entry.change_kind != Revision.STUB},

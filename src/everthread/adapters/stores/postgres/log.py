@@ -33,7 +33,17 @@ from everthread.core.entries import HIDDEN_FLAGS, SEQ_MASK, Entry, Flag, Kind, R
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
 from everthread.core.imports import ImportLine
-from everthread.core.log import BranchRow, Decision, IdempotencyRecord, Intent, LogHead, Needs, Seen, Segment, Touch
+from everthread.core.log import (
+    BranchRow,
+    Decision,
+    IdempotencyRecord,
+    Intent,
+    IntentInputs,
+    LogHead,
+    Needs,
+    Segment,
+    Touch,
+)
 from everthread.core.nouns import Ref
 from everthread.core.paths import path_segments, within
 from everthread.core.ports import MOST_PINNED, PathQuery
@@ -112,7 +122,9 @@ async def write(
     return decision
 
 
-async def _look(connection: Connection, ref: Ref, needs: Needs, blobs: Blobs | None) -> tuple[ConversationKey, Seen]:
+async def _look(
+    connection: Connection, ref: Ref, needs: Needs, blobs: Blobs | None
+) -> tuple[ConversationKey, IntentInputs]:
     row = await connection.fetchrow(sql.LOCK_HEAD, *ref) or await connection.fetchrow(sql.LOCK_HEAD, *ref)
     key, log_head, active = _head(row, ref)
     rows = await all_branches(connection, key) if needs.every_branch else [active]
@@ -120,7 +132,7 @@ async def _look(connection: Connection, ref: Ref, needs: Needs, blobs: Blobs | N
     if needs.idempotency_key is not None:
         answer = await connection.fetchrow(sql.ANSWER, *key, needs.idempotency_key)
     named = await filled(await by_id(connection, key, needs.ids), blobs)
-    seen = Seen(
+    seen = IntentInputs(
         head=log_head,
         branches={branch.number: branch for branch in rows},
         by_id={entry.id: entry for entry in named if entry.change_kind != Revision.STUB},
@@ -185,7 +197,12 @@ def _entries(rows: Sequence[Row]) -> list[Entry]:
 
 
 async def _apply(
-    connection: Connection, key: ConversationKey, seen: Seen, decision: Decision[Any], now: int, blobs: Blobs | None
+    connection: Connection,
+    key: ConversationKey,
+    seen: IntentInputs,
+    decision: Decision[Any],
+    now: int,
+    blobs: Blobs | None,
 ) -> None:
     branches, active = settled(seen, decision)
     if decision.entries:

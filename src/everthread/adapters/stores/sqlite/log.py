@@ -23,7 +23,7 @@ from everthread.core.blobs import Blobs
 from everthread.core.entries import HIDDEN_FLAGS, SEQ_MASK, Entry, Flag, Kind, Revision, entry_key
 from everthread.core.errors import NotFound, StoreDamaged
 from everthread.core.failpoints import reach
-from everthread.core.log import BranchRow, Decision, IdempotencyRecord, Intent, LogHead, Needs, Seen, Segment
+from everthread.core.log import BranchRow, Decision, IdempotencyRecord, Intent, IntentInputs, LogHead, Needs, Segment
 from everthread.core.nouns import Ref
 from everthread.core.paths import path_segments, within
 from everthread.core.ports import MOST_PINNED, PathQuery
@@ -145,7 +145,7 @@ def living_head(connection: sqlite3.Connection, ref: Ref) -> tuple[int, LogHead,
     return found
 
 
-def _look(connection: sqlite3.Connection, ref: Ref, needs: Needs, id_index: IdIndex) -> tuple[int, Seen]:
+def _look(connection: sqlite3.Connection, ref: Ref, needs: Needs, id_index: IdIndex) -> tuple[int, IntentInputs]:
     number, log_head, active = head(connection, ref)
     rows = all_branches(connection, number) if needs.every_branch else [active]
     answer = None
@@ -154,7 +154,7 @@ def _look(connection: sqlite3.Connection, ref: Ref, needs: Needs, id_index: IdIn
     named = []
     if needs.ids:
         named = _named(connection, number, needs.ids, id_index.seqs(connection, number, log_head, needs.ids))
-    seen = Seen(
+    seen = IntentInputs(
         head=log_head,
         branches={row.number: row for row in rows},
         by_id={entry.id: entry for entry in named if entry.change_kind != Revision.STUB},
@@ -193,7 +193,12 @@ def _since(connection: sqlite3.Connection, number: int, seq: int) -> list[Entry]
 
 
 def _apply(
-    connection: sqlite3.Connection, number: int, seen: Seen, decision: Decision[R], now: int, blobs: Blobs | None
+    connection: sqlite3.Connection,
+    number: int,
+    seen: IntentInputs,
+    decision: Decision[R],
+    now: int,
+    blobs: Blobs | None,
 ) -> None:
     branches, active = settled(seen, decision)
     if decision.entries:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from everthread.core.entries import Entry, Flag, Kind, Mark
 from everthread.core.imports import ImportLine
 from everthread.core.jobs import NewJob
-from everthread.core.log import BranchRow, Decision, Needs, Seen, Touch
+from everthread.core.log import BranchRow, Decision, IntentInputs, Needs, Touch
 from everthread.core.nouns import Receipt
 from everthread.history.entry_writer import EntryWriter, add, revise
 from everthread.history.ingest import Prepared, says_the_same
@@ -35,7 +35,7 @@ class Incoming(NamedTuple):
     """Whether its file is known to have no later version of it, so that the log shall show this one."""
 
 
-class Outcome(NamedTuple):
+class PlacedCounts(NamedTuple):
     """How many messages of a batch were new, and how many replaced an older version."""
 
     new: int
@@ -57,7 +57,7 @@ class PlaceMessages:
         ids.update({one.after: None for one in self.messages if one.after is not None})
         return Needs(ids=list(ids), every_branch=True, every_revision=True)
 
-    def decide(self, seen: Seen, now: int) -> Decision[Outcome]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[PlacedCounts]:
         refuse_erased(seen)
         writer = EntryWriter(seen, now, 2 * len(self.messages))
         branches, known = dict(seen.branches), dict(seen.by_id)
@@ -95,7 +95,7 @@ class PlaceMessages:
             if first_byte is not None:
                 lines[receipt.seq] = ImportLine(receipt.seq, self.source, first_byte, line)
         return Decision(
-            result=Outcome(new, revised, skipped),
+            result=PlacedCounts(new, revised, skipped),
             entries=writer.written,
             texts=writer.texts,
             touches=touches,
@@ -109,7 +109,7 @@ class PlaceMessages:
         )
 
 
-def _removed(seen: Seen) -> set[int]:
+def _removed(seen: IntentInputs) -> set[int]:
     """The places of the messages that are marked as removed."""
     return {one.seq for entries in seen.revisions.values() for one in entries if one.flags & Flag.REMOVED}
 
@@ -139,7 +139,7 @@ class MarkRemoved:
     def needs(self) -> Needs:
         return Needs(seqs=self.seqs)
 
-    def decide(self, seen: Seen, now: int) -> Decision[int]:
+    def decide(self, seen: IntentInputs, now: int) -> Decision[int]:
         refuse_erased(seen)
         writer = EntryWriter(seen, now, len(self.seqs))
         touches: list[Touch] = []
