@@ -128,7 +128,7 @@ def test_nobody_is_shut_out(page: Page, axe: str, place: str, theme: Any) -> Non
     assert [(one["id"], one["nodes"][0]["html"]) for one in found["violations"]] == []
 
 
-XSS_AT_ONCE = 6
+XSS_AT_ONCE = 3
 """How many stand in one conversation: each has a title of its own, and few enough messages are drawn at once."""
 
 
