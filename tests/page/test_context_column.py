@@ -54,17 +54,13 @@ def card(page: Page, name: str) -> Any:
     return page.get_by_role("region", name=name, exact=True)
 
 
-def test_the_next_request_counts_the_system_prompt_as_the_last_one_did(page: Page, planner: Served) -> None:
-    api = f"{planner.address}/api/v1/conversations/plan"
-    turn = httpx.get(f"{api}/turns").json()["items"][0]["id"]
-    sent = httpx.get(f"{api}/turns/{turn}/context").json()["requests"][-1]["parts"]
-    system = sum(part["tokens"] for part in sent if part["kind"] == "system")
-    assert system > 0
-    messages = httpx.get(f"{api}/context").json()["tokens"]
+def test_the_next_request_counts_what_the_agent_adds_and_says_what_comes_on_top(page: Page, planner: Served) -> None:
+    address = f"{planner.address}/api/v1/conversations/plan/context"
+    told = httpx.get(address, params={"as": "turn"}).json()
+    assert told["tokens"] > httpx.get(address).json()["tokens"]
     context = card(page, "Context for the next request")
-    expect(context.locator(".figure")).to_contain_text(f"{messages + system:,} of")
-    expect(context.locator(".legend li", has_text="System")).to_contain_text(f"{system:,}")
-    expect(context).to_contain_text("descriptions of tools come on top")
+    expect(context.locator(".figure")).to_contain_text(f"{told['tokens']:,} of")
+    expect(context).to_contain_text("The next question comes on top")
 
 
 def test_what_is_to_do_stands_with_its_state(page: Page) -> None:

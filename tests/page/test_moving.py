@@ -195,7 +195,7 @@ def test_code_is_coloured_and_a_picture_that_was_handed_in_is_shown(page: Page, 
 
 
 def test_the_gauge_is_for_the_model_that_answers(page: Page, server: str) -> None:
-    told = httpx.get(f"{server}/api/v1/conversations/demo-journey/context").json()
+    told = httpx.get(f"{server}/api/v1/conversations/demo-journey/context", params={"as": "turn"}).json()
     open_demo(page)
     gauge = page.get_by_role("region", name="Context for the next request")
     expect(gauge).to_contain_text(f"{told['tokens']:,} of {told['limit']:,} tokens")

@@ -74,7 +74,9 @@ def test_a_hit_of_the_search_jumps_to_its_message(page: Page) -> None:
 def test_the_model_view_is_what_the_service_would_send(page: Page, server: str) -> None:
     open_demo(page)
     page.get_by_role("tab", name="What the model sees").click()
-    sent = httpx.get(f"{server}/api/v1/conversations/demo-journey/context", params={"messages": True}).json()
+    sent = httpx.get(
+        f"{server}/api/v1/conversations/demo-journey/context", params={"as": "turn", "messages": True}
+    ).json()
     expect(page.locator(".block")).to_have_count(len(sent["messages"]))
     assert 0.95 * sent["tokens"] < sum(sent["message_tokens"]) <= sent["tokens"]  # parts are counted one by one
     expect(page.locator(".block").last).to_contain_text(f"{sent['message_tokens'][-1]:,} tokens")

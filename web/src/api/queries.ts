@@ -2,7 +2,7 @@
 
 import { keepPreviousData, useInfiniteQuery, useMutation, useQuery, useQueryClient, type QueryClient } from "@tanstack/react-query";
 
-import { useEffect, useMemo, useRef, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 
 import { arrangedIn, type Feedback, type Listed } from "../lib/conversations";
 import type { Compaction, Gauge, Message, Part, Version } from "../lib/model";
@@ -346,17 +346,6 @@ export function useSeen(id: string, turn: string | null, isWanted = true) {
       return requests.map(seenFrom);
     },
   });
-}
-
-/** The tokens of the system prompt, which a look at the next request does not have, as the last turn sent it; null while no turn
- * has told them. */
-export function useSystemTokens(id: string): number | null {
-  const newest = useTurns(id).data?.find((turn) => turn.state === "complete");
-  const seen = useSeen(id, newest?.id ?? null, false); // asked for by useRecalled
-  const last = useRef<{ readonly id: string; readonly tokens: number } | null>(null);
-  const request = newest === undefined ? undefined : seen.data?.at(-1);
-  if (request !== undefined) last.current = { id, tokens: request.parts.filter((part) => part.kind === "system").reduce((sum, part) => sum + part.tokens, 0) };
-  return last.current?.id === id ? last.current.tokens : null;
 }
 
 /** What was recalled for the newest question. */

@@ -3,10 +3,9 @@
 import { useMemo, useRef, useState, type ReactNode } from "react";
 
 import { downloadFile } from "../../api/actions";
-import { useCompact, useCompactionPlan, useCompactions, useFiles, useForget, useGauge, useMemories, useMessages, usePolicy, useRecalled, useSystemTokens, useTodos, useTurns, useUpload, useWhyRecalled, type Recalled, type Todo } from "../../api/queries";
+import { useCompact, useCompactionPlan, useCompactions, useFiles, useForget, useGauge, useMemories, useMessages, usePolicy, useRecalled, useTodos, useTurns, useUpload, useWhyRecalled, type Recalled, type Todo } from "../../api/queries";
 import { beside } from "../../lib/costs";
 import { bytes, count, moment } from "../../lib/format";
-import type { Gauge as Figures } from "../../lib/model";
 import { useTexts } from "../../texts";
 import { Trouble, useToast } from "../Bits";
 import { AskingForm } from "./AskingForm";
@@ -108,7 +107,6 @@ function Fullness({ conversation }: { readonly conversation: string }) {
   const { t, language } = useTexts();
   const toast = useToast();
   const gauge = useGauge(conversation);
-  const system = useSystemTokens(conversation);
   const policy = usePolicy(conversation);
   const compact = useCompact(conversation);
   const plan = useCompactionPlan(conversation);
@@ -118,8 +116,8 @@ function Fullness({ conversation }: { readonly conversation: string }) {
   const n = (value: number) => count(value, language);
   return (
     <>
-      {gauge.data && <Gauge figures={withSystem(gauge.data, system)} mostMessages={policy.data?.max_message_history ?? null} />}
-      {gauge.data && <p className="faint">{system === null ? t.besidesAll : t.besides}</p>}
+      {gauge.data && <Gauge figures={gauge.data} mostMessages={policy.data?.max_message_history ?? null} />}
+      {gauge.data && <p className="faint">{t.besides}</p>}
       {gauge.isError && <Trouble problem={gauge.error} onRetry={() => void gauge.refetch()} />}
       <div className="row">
         <button onClick={run} disabled={compact.isPending}>{t.compactNow}</button>
@@ -130,12 +128,6 @@ function Fullness({ conversation }: { readonly conversation: string }) {
       {compact.isError && <Trouble problem={compact.error} />}
     </>
   );
-}
-
-/** With the system prompt of the last turn, where the figures have none. */
-function withSystem(figures: Figures, tokens: number | null): Figures {
-  if (tokens === null || tokens === 0 || figures.parts.some((part) => part.kind === "system")) return figures;
-  return { ...figures, used: figures.used + tokens, parts: [{ kind: "system", tokens, seqs: [], isExact: figures.isExact }, ...figures.parts] };
 }
 
 function PerTurn({ conversation }: { readonly conversation: string }) {

@@ -57,7 +57,7 @@ export function ModelView({ conversation, turn, onTurn, onJump }: Props) {
             <span className="grow" />
             {request && <Copy label={t.copyJson} text={() => JSON.stringify(request.messages, null, 2)} />}
           </div>
-          {turn === null && request && <p className="faint">{t.besidesAll}</p>}
+          {turn === null && request && <p className="faint">{t.besides}</p>}
           {seen.isError && <Trouble problem={seen.error} onRetry={() => void seen.refetch()} />}
           {seen.isLoading && <p className="faint">{t.loading}</p>}
           {request && (
