@@ -266,7 +266,7 @@ async def test_other_settings_of_a_conversation_do_not_begin_it(url: str) -> Non
 
 
 async def test_ahead_is_not_set_in_the_database_for_all(et: Everthread) -> None:
-    with pytest.raises(Invalid, match="where the database is opened") as refused:
+    with pytest.raises(Invalid, match="can only be set per conversation here") as refused:
         await et.compaction_config.set({"compact_ahead": True})
     assert refused.value.field == "compact_ahead"
 

@@ -23,7 +23,7 @@ def scroll_up(page: Page) -> None:
 
 def test_to_the_newest_leads_there_every_time(page: Page) -> None:
     open_demo(page)
-    newest = page.get_by_text("The room by People's Park in Chengdu")
+    newest = page.get_by_text("412 CNY for two rooms, with a breakfast without nuts.")
     expect(newest).to_be_in_viewport()
     for _ in range(3):
         scroll_up(page)
@@ -91,7 +91,7 @@ def test_the_map_shows_how_the_model_sees_each_stretch_and_leads_there(page: Pag
     page.mouse.click(box["x"] + 20, box["y"] + 14)
     expect(page.locator('article.message[data-seq="1"]')).to_be_in_viewport()
     page.get_by_role("slider", name="Map of the conversation").press("End")
-    expect(page.get_by_text("The room by People's Park in Chengdu")).to_be_in_viewport()
+    expect(page.get_by_text("412 CNY for two rooms, with a breakfast without nuts.")).to_be_in_viewport()
 
 
 def test_a_message_of_five_megabytes_does_not_hold_up_the_page(page: Page, server: str) -> None:

@@ -31,7 +31,7 @@ def to_first(page: Page) -> None:
 
 def test_a_conversation_opens_at_its_newest_message_and_goes_back_to_its_first(page: Page) -> None:
     open_demo(page)
-    expect(page.get_by_text("The room by People's Park in Chengdu")).to_be_in_viewport()
+    expect(page.get_by_text("412 CNY for two rooms, with a breakfast without nuts.")).to_be_in_viewport()
     to_first(page)
     expect(page.get_by_text("a grandmother with a peanut allergy")).to_be_visible()
 

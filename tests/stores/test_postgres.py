@@ -217,7 +217,7 @@ async def test_a_conversation_locked_for_too_long_is_busy(address: str, monkeypa
 
 async def test_a_server_that_takes_no_writes_is_told_apart(address: str) -> None:
     async with everthread.open(f"{address}&default_transaction_read_only=on") as et:
-        with pytest.raises(StoreError, match="name the primary"):
+        with pytest.raises(StoreError, match="connect to the primary"):
             await et.conversations.create()
 
 

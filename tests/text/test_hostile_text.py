@@ -32,7 +32,7 @@ BOUNDED = {
 """Patterns that never meet a long text, and why."""
 AT_THE_BEGINNING = {
     "everthread.context.content_blocks._SERVER_TOOLS",
-    "everthread.imports.claude_code._NOT_TYPED",
+    "everthread.imports.session._NOT_TYPED",
     "everthread.imports.codex._INJECTED",
     "everthread.recall.links._IDENTIFIER",
     "everthread.recall.memory_extraction._LINE",

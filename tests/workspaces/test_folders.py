@@ -312,7 +312,7 @@ def test_one_that_vanished_is_made_anew_with_a_notice(place: FolderWorkspaces) -
             opened.write("a", b"a")
     with place.open(HERE) as opened:
         assert opened.notice is not None
-        assert "vanished" in opened.notice
+        assert "was missing and has been created again" in opened.notice
         assert "passport.txt" in opened.notice
         opened.write("a", b"a")
 

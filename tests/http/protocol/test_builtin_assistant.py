@@ -59,7 +59,7 @@ async def test_a_run_without_messages_says_so_and_leaves_nothing(server: Server,
     async with server.http() as http:
         refused = await http.post("/runs/wait", json=body)
         assert (refused.status_code, refused.json()["code"]) == (422, "invalid")
-        assert "there are no messages" in refused.json()["detail"]
+        assert "must not be empty" in refused.json()["detail"]
         assert not (await server.et.conversations.list()).items
         await http.post("/threads", json={"thread_id": "t"})
         assert (await http.post("/threads/t/runs/wait", json=body)).status_code == 422
