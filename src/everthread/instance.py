@@ -605,13 +605,14 @@ class Everthread:
         whose = check_id(LOCAL if owner is None else owner, "owner")
         conversation = None if conversation is None else check_conversation_id(conversation, "conversation")
         await self.holds.check(whose, conversation)
+        was_held = bool(await self.holds.list(whose, include_released=True))  # once it is erased, nothing may fail
         if message is not None and conversation is not None:
             report = await self._erase(whose, conversation, check_id(message, "message"))
         elif conversation is None:
             report = await self._erase(whose, None, None)
         else:
             report = await self._erase_with_children(whose, conversation)
-        if await self.holds.list(whose, include_released=True):
+        if was_held:
             report = replace(report, cannot_reach=(*report.cannot_reach, RECORDS))
         return report
 
