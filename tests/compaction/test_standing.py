@@ -38,6 +38,8 @@ ENGLISH = (
     "Going forward every report needs a version number.",
     "Do not merge into main without Ravi's review.",
     "No phone calls please, only mail.",
+    "ok keep answers under five lines",
+    "Shorter replies would suit me.",
 )
 CHINESE = (
     "以后都用中文回答我，代码注释也用中文。",
@@ -64,6 +66,8 @@ CHINESE = (
     "禁止自动合并到主干。",
     "务必保留原始文件。",
     "永远不要在群里发身份证号。",
+    "以后回答短一点",
+    "说话通俗点，别太啰嗦",
 )
 NO_ORDER = (
     "I never had a dog.",
@@ -72,6 +76,8 @@ NO_ORDER = (
     "He has always been kind to us.",
     "we walked for an hour and saw nothing",
     "The results came in on Monday.",
+    "keep the change",
+    "他的回答很短",
     "以后再说吧",
     "你对什么过敏吗？",
     "我叫他明天来",

@@ -137,6 +137,8 @@ _RULE = _cue(
     (?:please |pls )?(?:answer|reply|respond|write|speak)(?: to)?(?: me)?(?: only)? in [a-z]+
     make sure (?:you|that you|to) (?:always|never)|for (?:all|every|any) (?:future|further|answers?|repl(?:y|ies))
     no [a-z ]{2,20} (?:pls|please|ever)|in (?:all|every) (?:answers?|repl(?:y|ies)|messages?|emails?|letters?)|call me
+    keep (?:your |the |all )?(?:answers?|repl(?:y|ies)|responses?|explanations?|summar(?:y|ies)|emails?) [a-z0-9]+
+    (?:shorter|briefer|longer|simpler|more (?:concise|detailed|formal)) (?:answers?|repl(?:y|ies)|responses?)
     """,
     """
     以后.{0,14}(?:都|别|不要|请|一律|要|先|只|不|提前)|从(?:现在|今天|今)(?:起|开始)|今后|一律|每次都?|永远|始终
@@ -144,6 +146,7 @@ _RULE = _cue(
     任何时候|(?:无论|不管|不论).{1,14}都|凡是|记住|牢记|(?:不要|别|不能|不得|不准|禁止|不可|不许|勿)(?:在|把|给|用|提|问)
     (?:不要|别|不能|不得|不准|禁止|不可|不许|勿)(?:叫|说|出现|打印|泄露|透露|发|写|自动|直接|擅自|动|碰|联系|打电话|加)
     只(?:用|能用|许|在)|(?:用|以)(?:中文|英文|英语|日语|德语|法语|繁体)|叫我|称呼我
+    (?:回答|回复|答复|说话|解释).{0,6}(?:[短长]|简[短洁单明]|精简|详细|正式|口语化?|通俗)一?[点些]|别.{0,2}啰嗦
     """,
 )
 _PERSONAL = _cue(
@@ -177,7 +180,9 @@ _DONE = _cue(
 _RULE_SIGNS = tuple(
     "always|never|from now|going forward|at all times|no circumstances|must not|may not|shall not|mustn|default|in mind"
     "|remember|every time|each time|do not|don't|dont|only |answer|reply|respond|write|speak|make sure|for all"
-    "|for every|for any|please| pls| ever|in all |in every|call me".split("|")
+    "|for every|for any|please| pls| ever|in all |in every|call me|keep |shorter|briefer|longer|simpler|more ".split(
+        "|"
+    )
 )
 _PERSONAL_SIGNS = tuple(
     "allerg|intoleran|vegetarian|vegan|veggie|eliac|diabet|pregnan|halal|kosher|asthma|epilep|n't |nt |cannot| not "
