@@ -28,8 +28,9 @@ from everthread.compaction.summary_format import (
     mention_list,
     parse_summary,
 )
-from everthread.compaction.superseded import mark_superseded, may_replace
+from everthread.compaction.superseded import forget_statements, mark_superseded, may_replace
 from everthread.context.ingredients import QuotedSummary
+from everthread.context.quotes import summary_block
 from everthread.context.tokens import count_tokens
 from everthread.core.compactions import Compaction
 from everthread.text.facts import Fact, find_facts
@@ -110,8 +111,7 @@ _RECORD_TOKENS = 70
 @lru_cache(maxsize=256)
 def summaries_within(told: tuple[Compaction, ...], room: int | None) -> tuple[QuotedSummary, ...]:
     """Summaries as a request quotes them. Where they are over the room, the newest stay whole in half of it and all
-    before them are shortened into one text: what was decided and told by the user first. Stores clear what is
-    remembered here when they erase."""
+    before them are shortened into one text: what was decided and told by the user first."""
     quoted = _with_marks(told)
     sizes = [(one.tokens or 0) + _FRAME_TOKENS for one in quoted]
     if room is None or sum(sizes) <= room:
@@ -131,6 +131,13 @@ def summaries_within(told: tuple[Compaction, ...], room: int | None) -> tuple[Qu
         earlier_ids=tuple(one.id for one in older[:-1]),
     )
     return (shortened, *quoted[len(older) :])
+
+
+def forget_summaries() -> None:
+    """Forget what was remembered of the texts of summaries: stores do that when they erase."""
+    summary_block.cache_clear()
+    summaries_within.cache_clear()
+    forget_statements()
 
 
 def _with_marks(told: Sequence[Compaction]) -> list[QuotedSummary]:

@@ -12,7 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from everthread.compaction.sources import Source, is_user
 from everthread.compaction.summary_format import Section, SummaryLine
@@ -45,7 +45,7 @@ _BRIEF_REACH = 6
 
 def may_replace(text: str) -> bool:
     """Whether a statement may replace an earlier one; the wording decides, so that few are compared."""
-    return cues.revises(text) or bool(_slots(text))
+    return _revises(text) or bool(_slots(text))
 
 
 def said_later(sources: Sequence[Source]) -> list[tuple[int, str]]:
@@ -79,6 +79,10 @@ def mark_superseded(
     ]
 
 
+_REMEMBERED = 4_096
+"""Statements of which it is remembered what they hold: each request quotes nearly the same lines as the one before."""
+
+
 class _Statement:
     """A statement by what it can be compared with; what is seldom asked for is found when it is."""
 
@@ -94,9 +98,9 @@ class _Statement:
         return _slots(self.text)
 
     @cached_property
-    def dropped(self) -> list[frozenset[str]]:
+    def dropped(self) -> Sequence[frozenset[str]]:
         """What it says no longer holds, each by its words: scrap the seafood place."""
-        return [words for one in cues.taken_back(self.text) if (words := _words(one))]
+        return _dropped(self.text)
 
     @cached_property
     def facts(self) -> frozenset[str]:
@@ -112,12 +116,11 @@ class _Change(_Statement):
 
     def __init__(self, seq: int, text: str) -> None:
         super().__init__(seq, text)
-        self.revises = cues.revises(text)
-        taken_back, denied = cues.taken_back(text), cues.denied(text)
-        self.denied = [words for one in denied if (words := _words(one))]
+        self.revises = _revises(text)
+        self.denied = _denied(text)
         """What it says is not so."""
-        self.dropped_facts = _facts(" ".join([*taken_back, *denied])) if taken_back or denied else frozenset[str]()
-        """The dates, amounts and names of that: 20号那个作废."""
+        self.dropped_facts = _dropped_facts(text)
+        """The dates, amounts and names of what it drops or denies: 20号那个作废."""
 
 
 def _replacing(lines: Sequence[SummaryLine], told: Sequence[_Statement], changing: Sequence[_Change]) -> dict[int, int]:
@@ -249,9 +252,31 @@ def _without_label(text: str) -> str:
 
 
 def _only_asks(text: str) -> bool:
-    return cues.ends_in_question(text) and not cues.taken_back(text)
+    return cues.ends_in_question(text) and not _dropped(text)
 
 
+@lru_cache(_REMEMBERED)
+def _revises(text: str) -> bool:
+    return cues.revises(text)
+
+
+@lru_cache(_REMEMBERED)
+def _dropped(text: str) -> Sequence[frozenset[str]]:
+    return [words for one in cues.taken_back(text) if (words := _words(one))]
+
+
+@lru_cache(_REMEMBERED)
+def _denied(text: str) -> Sequence[frozenset[str]]:
+    return [words for one in cues.denied(text) if (words := _words(one))]
+
+
+@lru_cache(_REMEMBERED)
+def _dropped_facts(text: str) -> frozenset[str]:
+    gone = [*cues.taken_back(text), *cues.denied(text)]
+    return _facts(" ".join(gone)) if gone else frozenset()
+
+
+@lru_cache(_REMEMBERED)
 def _facts(text: str) -> frozenset[str]:
     """Dates, times, amounts and names; a date in every vagueness: 12月20号 is also the 20th."""
     facts = [fact for fact in find_facts(text) if fact.kind not in ("quote", "number", "code")]
@@ -272,6 +297,7 @@ _MEASURES = "[晚天个人次份张间台位]"
 _COUNT = re.compile(rf"(?<![\d.,:/-])(\d{{1,6}})\s?(?:([a-z]{{3,20}})\b|({_MEASURES}))")
 
 
+@lru_cache(_REMEMBERED)
 def _values(text: str) -> Mapping[str, frozenset[str]]:
     """When, and how much of what, a statement says."""
     found: defaultdict[str, set[str]] = defaultdict(set)
@@ -306,6 +332,7 @@ _DIET = re.compile(
 _SLOT_SIGNS = re.compile("call me|address me| in [A-Z]|vegetarian|vegan|eat |叫我|称呼我|[文语体吃素]")
 
 
+@lru_cache(_REMEMBERED)
 def _slots(text: str) -> dict[str, str]:
     """What can hold only once: how to address the user, in which language to answer, what they eat."""
     if not _SLOT_SIGNS.search(text):
@@ -320,6 +347,7 @@ def _slots(text: str) -> dict[str, str]:
     return found
 
 
+@lru_cache(_REMEMBERED)
 def _words(text: str) -> frozenset[str]:
     found = (stem(word) if word.isascii() else word for word in terms(text))
     return frozenset(word for word in found if not word[0].isdigit() and word not in _NO_SUBJECT)
@@ -336,3 +364,9 @@ _NO_SUBJECT = frozenset(
     ).split()
 )
 """What says who speaks, that something changes, or when, and not what."""
+
+
+def forget_statements() -> None:
+    """Forget what was remembered of any text."""
+    for remembered in (_revises, _dropped, _denied, _dropped_facts, _facts, _values, _slots, _words):
+        remembered.cache_clear()

@@ -25,7 +25,7 @@ from everthread.adapters.stores.layout import (
     traces_of,
 )
 from everthread.adapters.vectors.in_memory import InMemoryVectors
-from everthread.context.quotes import summary_block
+from everthread.compaction.condense import forget_summaries
 from everthread.core.chain import SettingsChange, commitment_of
 from everthread.core.clock import to_micros
 from everthread.core.entries import Entry, Flag
@@ -68,7 +68,7 @@ class InMemoryMaintenance:
         return {ref: row.changes[-1] for ref, row in self._database.rows.items() if row.changes}
 
     async def erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
-        summary_block.cache_clear()
+        forget_summaries()
         if conversation is None and message is not None:
             return self._erase_memory(owner, message)
         rows = self._database.living(owner, conversation, with_children=message is None)

@@ -11,7 +11,7 @@ from everthread.adapters.stores.postgres import blobs, dump, erase, errors, log
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.conversations import numbered_conversations
 from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase
-from everthread.context.quotes import summary_block
+from everthread.compaction.condense import forget_summaries
 from everthread.core.chain import SettingsChange
 from everthread.core.clock import from_micros, to_micros
 from everthread.core.errors import NotFound, StoreError
@@ -62,7 +62,7 @@ class PostgresMaintenance:
     async def _blank(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
         now, kept = self._database.now(), self._database.blobs
         report = await self._database.pool.write(lambda c: erase.blank(c, owner, conversation, message, now, kept))
-        summary_block.cache_clear()
+        forget_summaries()
         return report
 
     async def _rewrite(self, *, wait: bool) -> Sequence[str]:

@@ -15,8 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from everthread.adapters.stores.layout import compaction_from_row, compaction_values
 from everthread.adapters.stores.sqlite import statements as sql
-from everthread.compaction.condense import summaries_within
-from everthread.context.quotes import summary_block
+from everthread.compaction.condense import forget_summaries
 from everthread.core.clock import to_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
@@ -60,8 +59,7 @@ def _live(connection: sqlite3.Connection, number: int, id: str) -> Compaction | 
 def forget_known() -> None:
     """Clear the caches of compactions and of their quoted blocks, after an erase."""
     _known.clear()
-    summary_block.cache_clear()
-    summaries_within.cache_clear()
+    forget_summaries()
 
 
 def was_undone(connection: sqlite3.Connection, number: int, path: Sequence[Segment], covered: int) -> bool:
