@@ -67,6 +67,7 @@ def test_no_line_of_the_first_screen_has_a_word_or_two_alone(page: Page, width: 
 
 def test_the_palette_marks_the_line_that_enter_runs(page: Page) -> None:
     page.goto("/")
+    expect(page.locator(".tries button").first).to_be_visible()  # before, nobody hears the keys
     page.keyboard.press("Control+k")
     chosen = page.get_by_role("option", selected=True)
     other = page.get_by_role("option", selected=False).first
