@@ -171,6 +171,7 @@ def test_every_rule_finds_its_sample_through_all_gates(rule: Rule) -> None:
         ("太好了！我住在厦门", ["用户住在厦门。"]),
         ("btw我住在上海, I work as a nurse at 华山医院", ["用户住在上海。", "The user works as: nurse at 华山医院."]),
         ("turns out I'm not allergic to nuts", ["The user is not allergic to nuts."]),
+        ("forget the nut thing, the doctor says I'm not allergic to nuts", ["The user is not allergic to nuts."]),
         ("we moved, I live in Berlin now", ["The user lives in Berlin."]),
         ("great danes, I love", []),
         ("牛肉我不吃", []),

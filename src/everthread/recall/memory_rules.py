@@ -104,6 +104,8 @@ _OPENINGS = re.compile(
     r"|sure)(?: ty| thx| thanks)?"
     r"(?=[,.!~])"
     r"|(?:never ?mind|my bad|oops|scratch that|wait)(?=[,.!])"
+    r"|(?:forget|scrap|ignore) (?:about )?(?:that|it|(?:the|my) [\w' -]{2,40})"
+    r"(?=, (?:[^,.!?\n]{1,40} )?(?:i'm|i am|im) (?:not|no longer) allergic\b)"
     r"|makes sense|good to know|good news|bad news|you're right|(?:it )?turns out(?: that)?|these days|nowadays"
     r"|lately|it's true|looks good|lgtm"
     r"|(?:the|my) (?:doctor|allergist|gp|dentist) (?:says?|said|told me|thinks|confirmed)(?: that)?(?= (?:i|my)\b)"
