@@ -25,12 +25,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.report import Row
-from benchmarks.summary_truth import Count
+from benchmarks.summary_truth import Count, passed
 from everthread.compaction.claims import check_claims
 from everthread.compaction.condense import summaries_within
 from everthread.compaction.extract import extract
-from everthread.compaction.fact_ranking import facts_of_sources
-from everthread.compaction.gate import Accepted, check_summary
 from everthread.compaction.sources import Source
 from everthread.compaction.summary_format import SummaryLine, parse_summary
 from everthread.context.tokens import count_tokens
@@ -143,16 +141,7 @@ def _is_marked(lines: Sequence[SummaryLine], earlier: int, later: int) -> bool:
 def _in_a_models(talk: Talk) -> list[SummaryLine]:
     """The true sentences as a model's summary, with what the gate adds to it."""
     summary = "\n".join(["## Facts" if talk.language == "en" else "## 事实", *(f"- {one}" for one in talk.true)])
-    judged = check_summary(
-        summary,
-        talk.sources,
-        facts_of_sources(talk.sources),
-        count_tokens=count_tokens,
-        source_tokens=_PLENTY_TOKENS,
-        max_tokens=_PLENTY_TOKENS,
-        by_model=True,
-    )
-    return list(_lines(judged.text)) if isinstance(judged, Accepted) else []
+    return list(_lines(passed(summary, talk.sources, _PLENTY_TOKENS)))
 
 
 def _with_asides(sources: Sequence[Source], language: str) -> list[Source]:

@@ -182,14 +182,18 @@ def lies_of(talk: Talk, dice: random.Random) -> Iterator[tuple[str, int, str]]:
 
 def judge(talk: Talk, sentences: Sequence[str]) -> str:
     """What is left of a summary of these sentences; nothing where it is refused."""
-    summary = "\n".join(["## Facts", *(f"- {sentence}" for sentence in sentences)])
+    return passed("\n".join(["## Facts", *(f"- {sentence}" for sentence in sentences)]), talk.sources, _PLENTY_TOKENS)
+
+
+def passed(summary: str, sources: Sequence[Source], room: int) -> str:
+    """What the gate makes of a model's summary in so many tokens; nothing where it refuses it."""
     verdict = check_summary(
         summary,
-        talk.sources,
-        facts_of_sources(talk.sources),
+        sources,
+        facts_of_sources(sources),
         count_tokens=count_tokens,
-        source_tokens=_PLENTY_TOKENS,
-        max_tokens=_PLENTY_TOKENS,
+        source_tokens=room,
+        max_tokens=room,
         by_model=True,
     )
     return verdict.text if isinstance(verdict, Accepted) else ""
