@@ -45,7 +45,8 @@ _BRIEF_REACH = 6
 
 def may_replace(text: str) -> bool:
     """Whether a statement may replace an earlier one; the wording decides, so that few are compared."""
-    return _revises(text) or bool(_slots(text))
+    statement = _statement(text)
+    return statement.revises or bool(statement.slots)
 
 
 def said_later(sources: Sequence[Source]) -> list[tuple[int, str]]:
@@ -68,39 +69,36 @@ def mark_superseded(
     lines: Sequence[SummaryLine], later: Sequence[tuple[int, str]], language: Language
 ) -> list[SummaryLine]:
     """The lines, each that one of the later statements (seq and text) replaced with its mark."""
-    changing = [_Change(seq, _without_label(text)) for seq, text in later if may_replace(text) and not _only_asks(text)]
+    changing = [
+        (seq, _statement(_without_label(text))) for seq, text in later if may_replace(text) and not _only_asks(text)
+    ]
     if not changing:
         return list(lines)
-    told = [_Statement(line.last_seq, _without_label(line.text)) for line in lines]
-    by = _replacing(lines, told, changing)
+    by = _replacing(lines, [_statement(_without_label(line.text)) for line in lines], changing)
     return [
         replace(line, text=line.text + _MARKS[language].format(seq=by[at])) if at in by else line
         for at, line in enumerate(lines)
     ]
 
 
-_REMEMBERED = 4_096
-"""Statements of which it is remembered what they hold: each request quotes nearly the same lines as the one before."""
-
-
 class _Statement:
     """A statement by what it can be compared with; what is seldom asked for is found when it is."""
 
-    def __init__(self, seq: int, text: str) -> None:
-        self.seq = seq
+    def __init__(self, text: str) -> None:
         self.text = text
-        self.words = _words(text)
-        self.topics = frozenset() if text.isascii() else frozenset(match[1] for match in _TOPIC.finditer(text))
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        return _words(self.text)
+
+    @cached_property
+    def topics(self) -> frozenset[str]:
         """What its Chinese clauses begin with."""
+        return frozenset() if self.text.isascii() else frozenset(match[1] for match in _TOPIC.finditer(self.text))
 
     @cached_property
-    def slots(self) -> dict[str, str]:
+    def slots(self) -> Mapping[str, str]:
         return _slots(self.text)
-
-    @cached_property
-    def dropped(self) -> Sequence[frozenset[str]]:
-        """What it says no longer holds, each by its words: scrap the seafood place."""
-        return _dropped(self.text)
 
     @cached_property
     def facts(self) -> frozenset[str]:
@@ -110,28 +108,50 @@ class _Statement:
     def values(self) -> Mapping[str, frozenset[str]]:
         return _values(self.text)
 
+    @cached_property
+    def revises(self) -> bool:
+        return cues.revises(self.text)
 
-class _Change(_Statement):
-    """A statement that takes something back or changes it."""
+    @cached_property
+    def dropped(self) -> Sequence[frozenset[str]]:
+        """What it says no longer holds, each by its words: scrap the seafood place."""
+        return [words for one in cues.taken_back(self.text) if (words := _words(one))]
 
-    def __init__(self, seq: int, text: str) -> None:
-        super().__init__(seq, text)
-        self.revises = _revises(text)
-        self.denied = _denied(text)
+    @cached_property
+    def denied(self) -> Sequence[frozenset[str]]:
         """What it says is not so."""
-        self.dropped_facts = _dropped_facts(text)
+        return [words for one in cues.denied(self.text) if (words := _words(one))]
+
+    @cached_property
+    def dropped_facts(self) -> frozenset[str]:
         """The dates, amounts and names of what it drops or denies: 20号那个作废."""
+        gone = [*cues.taken_back(self.text), *cues.denied(self.text)]
+        return _facts(" ".join(gone)) if gone else frozenset()
 
 
-def _replacing(lines: Sequence[SummaryLine], told: Sequence[_Statement], changing: Sequence[_Change]) -> dict[int, int]:
+@lru_cache(maxsize=4_096)
+def _statement(text: str) -> _Statement:
+    """Remembered, because each request quotes nearly the same lines as the one before."""
+    return _Statement(text)
+
+
+def forget_statements() -> None:
+    """Forget what was remembered of any text."""
+    _statement.cache_clear()
+
+
+def _replacing(
+    lines: Sequence[SummaryLine], told: Sequence[_Statement], changing: Sequence[tuple[int, _Statement]]
+) -> dict[int, int]:
     """Which line is replaced by the message of which seq: the newest that does."""
-    weights = _weights([one.words for one in (*changing, *told)])
-    totals = [_total(one.words, weights) for one in changing]
-    by_word = _by_word(changing)
-    otherwise = [at for at, change in enumerate(changing) if change.dropped_facts or change.slots]
+    changes = [change for _, change in changing]
+    weights = _weights([one.words for one in (*changes, *told)])
+    totals = [_total(one.words, weights) for one in changes]
+    by_word = _by_word(changes)
+    otherwise = [at for at, change in enumerate(changes) if change.dropped_facts or change.slots]
     found: dict[int, int] = {}
     used: set[int] = set()
-    newest = max(one.seq for one in changing)
+    newest = max(seq for seq, _ in changing)
     open_to = [
         at
         for at, line in enumerate(lines)
@@ -146,16 +166,18 @@ def _replacing(lines: Sequence[SummaryLine], told: Sequence[_Statement], changin
         whole = _total(own.words, weights)
         for index, weight in shared.items():
             share = weight / min(whole, totals[index]) if weight > 0 else 0.0
-            if changing[index].seq > own.seq and _replaces(changing[index], own, lines[at].section, share):
+            seq, change = changing[index]
+            if seq > lines[at].last_seq and _replaces(change, own, lines[at].section, share):
                 used.add(index)
-                found[at] = max(changing[index].seq, found.get(at, 0))
-    for index, change in enumerate(changing):
-        if index not in used and (nearest := _nearest(change, told, open_to)) is not None:
-            found[nearest] = max(change.seq, found.get(nearest, 0))
+                found[at] = max(seq, found.get(at, 0))
+    said = [(lines[at].last_seq, at, told[at]) for at in open_to]
+    for index, (seq, change) in enumerate(changing):
+        if index not in used and (nearest := _nearest(change, seq, said)) is not None:
+            found[nearest] = max(seq, found.get(nearest, 0))
     return found
 
 
-def _by_word(changing: Sequence[_Change]) -> Mapping[str, list[int]]:
+def _by_word(changing: Sequence[_Statement]) -> Mapping[str, list[int]]:
     """Which of them hold a word, so that only those are compared that share one."""
     found: defaultdict[str, list[int]] = defaultdict(list)
     for at, change in enumerate(changing):
@@ -175,12 +197,12 @@ def _total(words: frozenset[str], weights: Mapping[str, float]) -> float:
     return sum(weights[word] for word in words)
 
 
-def _replaces(later: _Change, own: _Statement, section: Section, share: float) -> bool:
+def _replaces(later: _Statement, own: _Statement, section: Section, share: float) -> bool:
     is_of_it = _takes_back(later, own, section) or _changes(later, own, section, share)
     return is_of_it and not _says_so_itself(own, later)
 
 
-def _takes_back(later: _Change, own: _Statement, section: Section) -> bool:
+def _takes_back(later: _Statement, own: _Statement, section: Section) -> bool:
     """By what it says in so many words no longer holds, and by what can hold only once."""
     if later.slots and any(own.slots.get(slot, value) != value for slot, value in later.slots.items()):
         return True
@@ -191,7 +213,7 @@ def _takes_back(later: _Change, own: _Statement, section: Section) -> bool:
     return bool(later.dropped_facts) and not later.dropped_facts.isdisjoint(own.facts)
 
 
-def _changes(later: _Change, own: _Statement, section: Section, share: float) -> bool:
+def _changes(later: _Statement, own: _Statement, section: Section, share: float) -> bool:
     """By being about the same thing, for which `share` of the words speaks."""
     if not later.revises or share == 0.0:
         return False
@@ -209,7 +231,7 @@ def _changes(later: _Change, own: _Statement, section: Section, share: float) ->
     return section == "standing" or _differ(own, later)
 
 
-def _says_so_itself(own: _Statement, later: _Change) -> bool:
+def _says_so_itself(own: _Statement, later: _Statement) -> bool:
     """Whether it takes back the same."""
     return bool(later.dropped) and any(not gone.isdisjoint(one) for gone in own.dropped for one in later.dropped)
 
@@ -226,16 +248,17 @@ def _differ(own: _Statement, later: _Statement) -> bool:
     return any(own.values[kind].isdisjoint(later.values[kind]) for kind in both)
 
 
-def _nearest(later: _Change, told: Sequence[_Statement], open_to: Sequence[int]) -> int | None:
-    """What a statement changes that shares too few words with anything: the nearest that gives another value."""
+def _nearest(later: _Statement, seq: int, said: Sequence[tuple[int, int, _Statement]]) -> int | None:
+    """What a statement changes that shares too few words with anything: the nearest that gives another value. `said`
+    are the earlier ones with their seqs and places."""
     if not later.revises or not later.values:
         return None
     is_brief = len(later.words) <= _BRIEF_WORDS
     able = (
-        (own.seq, at)
-        for at in open_to
-        if (own := told[at]).seq < later.seq
-        and ((is_brief and later.seq - own.seq <= _BRIEF_REACH) or not own.words.isdisjoint(later.words))
+        (own_seq, at)
+        for own_seq, at, own in said
+        if own_seq < seq
+        and ((is_brief and seq - own_seq <= _BRIEF_REACH) or not own.words.isdisjoint(later.words))
         and _differ(own, later)
     )
     return max(able, default=(0, None))[1]
@@ -252,31 +275,9 @@ def _without_label(text: str) -> str:
 
 
 def _only_asks(text: str) -> bool:
-    return cues.ends_in_question(text) and not _dropped(text)
+    return cues.ends_in_question(text) and not _statement(text).dropped
 
 
-@lru_cache(_REMEMBERED)
-def _revises(text: str) -> bool:
-    return cues.revises(text)
-
-
-@lru_cache(_REMEMBERED)
-def _dropped(text: str) -> Sequence[frozenset[str]]:
-    return [words for one in cues.taken_back(text) if (words := _words(one))]
-
-
-@lru_cache(_REMEMBERED)
-def _denied(text: str) -> Sequence[frozenset[str]]:
-    return [words for one in cues.denied(text) if (words := _words(one))]
-
-
-@lru_cache(_REMEMBERED)
-def _dropped_facts(text: str) -> frozenset[str]:
-    gone = [*cues.taken_back(text), *cues.denied(text)]
-    return _facts(" ".join(gone)) if gone else frozenset()
-
-
-@lru_cache(_REMEMBERED)
 def _facts(text: str) -> frozenset[str]:
     """Dates, times, amounts and names; a date in every vagueness: 12月20号 is also the 20th."""
     facts = [fact for fact in find_facts(text) if fact.kind not in ("quote", "number", "code")]
@@ -297,7 +298,6 @@ _MEASURES = "[晚天个人次份张间台位]"
 _COUNT = re.compile(rf"(?<![\d.,:/-])(\d{{1,6}})\s?(?:([a-z]{{3,20}})\b|({_MEASURES}))")
 
 
-@lru_cache(_REMEMBERED)
 def _values(text: str) -> Mapping[str, frozenset[str]]:
     """When, and how much of what, a statement says."""
     found: defaultdict[str, set[str]] = defaultdict(set)
@@ -332,7 +332,6 @@ _DIET = re.compile(
 _SLOT_SIGNS = re.compile("call me|address me| in [A-Z]|vegetarian|vegan|eat |叫我|称呼我|[文语体吃素]")
 
 
-@lru_cache(_REMEMBERED)
 def _slots(text: str) -> dict[str, str]:
     """What can hold only once: how to address the user, in which language to answer, what they eat."""
     if not _SLOT_SIGNS.search(text):
@@ -347,7 +346,6 @@ def _slots(text: str) -> dict[str, str]:
     return found
 
 
-@lru_cache(_REMEMBERED)
 def _words(text: str) -> frozenset[str]:
     found = (stem(word) if word.isascii() else word for word in terms(text))
     return frozenset(word for word in found if not word[0].isdigit() and word not in _NO_SUBJECT)
@@ -364,9 +362,3 @@ _NO_SUBJECT = frozenset(
     ).split()
 )
 """What says who speaks, that something changes, or when, and not what."""
-
-
-def forget_statements() -> None:
-    """Forget what was remembered of any text."""
-    for remembered in (_revises, _dropped, _denied, _dropped_facts, _facts, _values, _slots, _words):
-        remembered.cache_clear()
