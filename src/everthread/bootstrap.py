@@ -186,8 +186,8 @@ def _database_name(url: str) -> str:
     ids of conversations, and must not see each other's files."""
     try:
         parts = urlsplit(url)
-    except ValueError:  # opening it says what is wrong with it
-        return "database"
+    except ValueError:  # quotes a part of the address, which may hold a password
+        raise Invalid("is not a valid database URL", field="url") from None
     query = [(key, value) for key, value in parse_qsl(parts.query) if key in ("host", "port", "dbname")]
     place = repr((parts.netloc.rpartition("@")[2], parts.path, sorted(query)))
     name = re.sub(r"[^\w-]+", "_", parts.path.strip("/"))[:40] or "database"
