@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from everthread.context.budget import Budget
     from everthread.context.manifest import Manifest, Omission
     from everthread.context.read_view import SeenContext
+    from everthread.compaction.fullness import ContextPreview
 
     # Compaction
     from everthread.compaction.compactor import CompactionDiff, CompactionOutcome, PlannedSummary

@@ -80,6 +80,17 @@ def test_the_reference_lists_every_public_name_once() -> None:
     assert sorted(listed) == sorted(everthread.__all__)
 
 
+def test_type_checkers_and_the_reference_find_each_name_where_it_is_defined() -> None:
+    for_tools = {
+        name.name: node.module.removeprefix("everthread.")
+        for node in ast.walk(ast.parse(inspect.getsource(everthread)))
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("everthread.")
+        for name in node.names
+        if name.asname is None
+    }
+    assert for_tools == everthread._HOMES
+
+
 @pytest.mark.parametrize("name", everthread.__all__)
 def test_a_public_name_has_a_docstring_with_an_example(name: str) -> None:
     assert FENCE.search(docstring(name)), f"everthread.{name} has no example"
