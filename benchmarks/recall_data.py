@@ -119,6 +119,8 @@ SETS: Mapping[str, RecallSet] = {
     "open": RecallSet(load=lambda: everyday.load("open")),
     "sealed": RecallSet(load=lambda: everyday.load("sealed")),
     "later": RecallSet(load=lambda: everyday.load("later")),
+    "lately_open": RecallSet(load=lambda: everyday.load("lately_open")),
+    "lately_sealed": RecallSet(load=lambda: everyday.load("lately_sealed")),
 }
 
 

@@ -1,8 +1,9 @@
 """A yardstick of everyday talk: conversations and questions whose evidence is known, made from hand-written lines.
 
-There are three parts with nothing in common but their layout: `open.txt`, which recall is tuned on, `sealed.txt` of the
-same kinds, and `later.txt`, half of whose kinds the others do not have. The last two were written before the changes
-that they judge, and are measured only when those are finished. Each kind is one or two conversations:
+There are five parts with nothing in common but their layout: `open.txt`, which recall is tuned on, `sealed.txt` of the
+same kinds, `later.txt`, half of whose kinds the others do not have, and `lately_open.txt` and `lately_sealed.txt`, two
+halves of the newest. All but the first were written before the changes that they judge; what recall misses is read in
+the open ones only. Each kind is one or two conversations:
 
 - `statements`: one-line notes about unrelated things side by side, without answers; nothing near a note belongs to it;
 - `bursts`: a thing said in several short messages in a row, while others talk about something else in between;
@@ -13,7 +14,9 @@ that they judge, and are measured only when those are finished. Each kind is one
 - `tools`: calls and results for several customers in turn; the results do not say whose they are;
 - `threads`: a group's chat in which three topics are always open at once, in short messages without capitals;
 - `crosslang`: what was said in one language and is asked for in another;
-- `paraphrase`: notes as people say them, asked for in words of which they have none.
+- `paraphrase`: notes as people say them, asked for in words of which they have none;
+- `jots`: what somebody tells an assistant in several short messages, while two other topics of theirs are open;
+- `desks`: customers of a desk in turn, some of whom say only later, or only to a tool, who they are.
 
 The same seed gives the same bytes; a test holds the digest of each part.
 """
@@ -31,7 +34,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-HALVES = ("open", "sealed", "later")
+HALVES = ("open", "sealed", "later", "lately_open", "lately_sealed")
 _FOLDER = Path(__file__).parent
 _BEGINS = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 _NOISE = (
@@ -54,6 +57,7 @@ _NOISE = (
 _EXCHANGES = ("bursts", "mixed", "questions", "wishes", "crosslang", "paraphrase")
 """Kinds whose exchanges stand one after the other; those of `bursts` with somebody else's words between them."""
 _OPEN_THREADS = 3
+_AT_THE_DESK = 16
 _CUSTOMERS = 30
 """They share first and last names."""
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -109,10 +113,12 @@ def load(half: str) -> list[Talk]:
             ("statements-0", lambda maker: maker.statements(0)),
             ("statements-1", lambda maker: maker.statements(1)),
         ],
-        "threads": [("threads", _Maker.threads)],
+        "jots": [("jots", lambda maker: maker.threads("jots"))],
+        "threads": [("threads", lambda maker: maker.threads("threads"))],
         **{kind: [(kind, partial(_Maker.exchanges, kind=kind, woven=kind == "bursts"))] for kind in _EXCHANGES},
         "collecting": [("collecting", _Maker.collecting)],
         "tools": [("tools", _Maker.tools)],
+        "desks": [("desks", _Maker.desks)],
     }
     return [
         make(_Maker(f"{half}-{name}", parts, rng))
@@ -203,9 +209,9 @@ class _Maker:
         self._noise(120, 9_000)
         return self._end()
 
-    def threads(self) -> Talk:
+    def threads(self, kind: str) -> Talk:
         """The next message is of any of the topics that are open, and a new one begins when one has ended."""
-        lines = [_parse(line) for line in self._parts["threads"]]
+        lines = [_parse(line) for line in self._parts[kind]]
         self._rng.shuffle(lines)
         waiting = [(line, list(line.said)) for line in lines]
         ids: dict[str, list[str]] = {line.asked: [] for line in lines}
@@ -216,7 +222,7 @@ class _Maker:
             ids[line.asked].append(self._talk.messages[-1].id)
             waiting = [one for one in waiting if one[1]]
         for line in lines:
-            self._ask(line.asked, "threads", [ids[line.asked][at] for at in line.evidence])
+            self._ask(line.asked, kind, [ids[line.asked][at] for at in line.evidence])
         self._noise(120, 9_000)
         return self._end()
 
@@ -249,11 +255,38 @@ class _Maker:
             list(self._run(name, domain, calls, {name: some[at % len(some)] for name, some in pool.items()}, said))
             for at, name in enumerate(names)
         ]
+        self._in_turn(runs)
+        return self._end()
+
+    def desks(self) -> Talk:
+        """Runs after scripts of their own, in which a customer says the name sooner or later."""
+        lines = [one.partition(": ") for one in self._parts["desks"] if not one.startswith("> ")]
+        values = {name: _choices(rest) for name, _, rest in lines}
+        scripts = [one[2:].split(" / ") for one in self._parts["desks"] if one.startswith("> ")]
+        firsts, lasts = values.pop("firsts"), values.pop("lasts")
+        names = self._rng.sample([(one, other) for one in firsts for other in lasts], _AT_THE_DESK)
+        runs = []
+        for at, name in enumerate(names):
+            chosen = {key: self._rng.choice(some) for key, some in values.items()}
+            runs.append(list(self._steps(scripts[at % len(scripts)], self._known(name, "", chosen))))
+        self._in_turn(runs)
+        return self._end()
+
+    def _steps(self, script: Sequence[str], known: Mapping[str, str]) -> Iterator[Callable[[], None]]:
+        asked_of = self._rng.sample([step for step in script if " => " in step], 2)
+        for step in script:
+            if " -> " in step:
+                yield partial(self._call, _fill(step, known), "desks" if step in asked_of else None)
+            else:
+                speaker, text = _parse(_fill(step, known)).said[0]
+                yield partial(self._say, speaker, text, 90)
+
+    def _in_turn(self, runs: list[list[Callable[[], None]]]) -> None:
+        """The next step of one of the first three that have not ended, until all have."""
         while any(runs):
             run = self._rng.choice([one for one in runs[:3] if one] or [one for one in runs if one])
             run.pop(0)()
             runs = [one for one in runs if one]
-        return self._end()
 
     def _run(
         self,
@@ -263,14 +296,22 @@ class _Maker:
         chosen: Mapping[str, str],
         said: Mapping[str, Sequence[str]],
     ) -> Iterator[Callable[[], None]]:
-        name = " ".join(customer)
         email = f"{customer[0][0]}.{customer[1]}{self._rng.randint(2, 99)}@{domain}".lower()
         asked_of = self._rng.sample(calls, 2)
+        known = self._known(customer, email, chosen)
+        opening = f"Hi, this is {known['$name']}, {email}. {self._rng.choice(said['ask'])}"
+        yield partial(self._say, "", opening, 600)
+        for line in calls:
+            yield partial(self._call, _fill(line, known), "tools" if line in asked_of else None)
+            yield partial(self._say, "a", self._rng.choice(said["reply"]), 30)
+
+    def _known(self, customer: tuple[str, str], email: str, chosen: Mapping[str, str]) -> Mapping[str, str]:
+        """What stands for the `$names` in a customer's run."""
         number = self._rng.randint(1000, 9999)
-        known = {
+        return {
             **chosen,
             "$email": email,
-            "$name": name,
+            "$name": " ".join(customer),
             "$id": f"C{number}",
             "$ref": f"R{number * 7 % 10_000:04}X",
             "$date": f"20{self._rng.randint(15, 25)}-{self._rng.randint(1, 12):02}-{self._rng.randint(1, 28):02}",
@@ -278,13 +319,9 @@ class _Maker:
             "$small": str(self._rng.randint(2, 19)),
             "$n": str(self._rng.randint(2, 14)),
         }
-        opening = f"Hi, this is {name}, {email}. {self._rng.choice(said['ask'])}"
-        yield partial(self._say, "", opening, 600)
-        for line in calls:
-            yield partial(self._call, _fill(line, known), is_asked=line in asked_of)
-            yield partial(self._say, "a", self._rng.choice(said["reply"]), 30)
 
-    def _call(self, line: str, *, is_asked: bool) -> None:
+    def _call(self, line: str, asked_as: str | None) -> None:
+        """A call with its result, about which one of its questions is asked, if it is of a kind."""
         call, _, rest = line.partition(" -> ")
         result, _, asked = rest.partition(" => ")
         tool, _, arguments = call.partition(" ")
@@ -292,8 +329,8 @@ class _Maker:
         request = {"id": call_id, "type": "function", "function": {"name": tool, "arguments": arguments}}
         self._add("assistant", "assistant", f"{tool} {arguments}", 5, content="", tool_calls=[request])
         self._add("tool", "tool", result, 5, content=result, tool_call_id=call_id)
-        if is_asked:
-            self._ask(self._rng.choice(asked.split("; ")), "tools", [self._talk.messages[-1].id])
+        if asked_as:
+            self._ask(self._rng.choice(asked.split("; ")), asked_as, [self._talk.messages[-1].id])
 
     def _noise(self, count: int, gap_seconds: int) -> None:
         for _ in range(count):
