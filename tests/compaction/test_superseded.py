@@ -77,6 +77,20 @@ def test_a_request_shows_an_earlier_summary_with_what_a_later_one_took_back() ->
     assert later.text == told[1].summary
 
 
+def test_only_users_take_something_back() -> None:
+    advice = "assistant: coughs that stay for eight weeks are no longer caused by tablets like candesartan"
+    agreed = "assistant: So the tablets are off? → user: yes, no more candesartan tablets"
+    earlier = _compaction(1, 9, "## Decisions\n- user: the tablets are candesartan 8 mg now [#3]")
+    for section, line, marked in (("Facts", advice, False), ("Decisions", agreed, True)):
+        first, _ = summaries_within((earlier, _compaction(10, 20, f"## {section}\n- {line} [#14]")), None)
+        assert ("(replaced by [#14])" in first.text) is marked
+        children = [
+            ChildSummary(first_seq=1, last_seq=9, text=earlier.summary),
+            ChildSummary(first_seq=10, last_seq=20, text=f"## {section}\n- {line} [#14]"),
+        ]
+        assert ("(replaced by [#14])" in condense(children, max_tokens=200, count_tokens=word_count)) is marked
+
+
 def test_a_summary_of_which_nothing_was_taken_back_is_shown_as_it_is_stored() -> None:
     told = (
         _compaction(1, 9, "## Decisions\n- user: we book the Seehof for Saturday [#3]"),

@@ -28,7 +28,7 @@ from everthread.compaction.summary_format import (
     mention_list,
     parse_summary,
 )
-from everthread.compaction.superseded import forget_statements, mark_superseded, may_replace
+from everthread.compaction.superseded import forget_statements, mark_superseded, told_later
 from everthread.context.ingredients import QuotedSummary
 from everthread.context.quotes import summary_block
 from everthread.context.tokens import count_tokens
@@ -82,8 +82,8 @@ def condense(summaries: Sequence[ChildSummary], *, max_tokens: int, count_tokens
         first=[*goals[:1], *(one for one in candidates if one.section == "standing")],
         count_tokens=count_tokens,
     )
-    said_later = [(line.last_seq, line.text) for line, _ in lines if line.section != "mentioned"]
-    best_first = mark_superseded([lines[candidate.index][0] for candidate in chosen], said_later, language)
+    later = told_later(line for line, _ in lines)
+    best_first = mark_superseded([lines[candidate.index][0] for candidate in chosen], later, language)
     prose = format_summary(lines_that_fit(best_first, language, prose_tokens, count_tokens), language)
     said: dict[int, str] = {}
     for line, _ in lines:
@@ -156,7 +156,7 @@ def _with_marks(told: Sequence[Compaction]) -> list[QuotedSummary]:
         quoted.append(
             QuotedSummary(id=one.id, first_seq=one.first_seq, last_seq=one.last_seq, text=text, tokens=tokens)
         )
-        later += [(line.last_seq, line.text) for line in lines if may_replace(line.text)]
+        later += told_later(lines)
     return quoted[::-1]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 
@@ -57,6 +57,24 @@ def said_later(sources: Sequence[Source]) -> list[tuple[int, str]]:
         if is_user(source) and may_replace(source.text)
         for piece in split_sentences(source.text)
     ]
+
+
+def told_later(lines: Iterable[SummaryLine]) -> list[tuple[int, str]]:
+    """What the lines of a summary tell of users that may replace something, with its seq: an assistant's advice and a
+    tool's result take nothing back."""
+    told = ((line.last_seq, _said_by_user(line)) for line in lines if line.section not in ("mentioned", "tools"))
+    return [(seq, text) for seq, text in told if may_replace(text)]
+
+
+def _said_by_user(line: SummaryLine) -> str:
+    """A line without what only an assistant says in it; a question that got a yes is the user's too."""
+    if not _BY_ASSISTANT.match(line.text):
+        return line.text
+    asked, _, reply = line.text.rpartition(" → ")
+    if not asked or _BY_ASSISTANT.match(reply):
+        return ""
+    bare = _LABEL.sub("", reply, count=1)
+    return line.text if cues.affirms(bare) or cues.gives_leave(bare) else reply
 
 
 def replaced_by(line: SummaryLine) -> int | None:
@@ -220,7 +238,7 @@ def _changes(later: _Statement, own: _Statement, section: Section, share: float)
     if section == "standing" and not cues.reverts(later.text):
         return False
     if section != "standing" and not own.topics.isdisjoint(later.topics & later.words):
-        return not own.values or _differ(own, later)
+        return not (own.values or later.values) or _differ(own, later)
     is_one = len(own.words & later.words) < 2
     if section in _DECIDED:
         if _differ(own, later):
@@ -264,6 +282,7 @@ def _nearest(later: _Statement, seq: int, said: Sequence[tuple[int, int, _Statem
     return max(able, default=(0, None))[1]
 
 
+_BY_ASSISTANT = re.compile(r"(?:assistant|ai|instruction|system|tool): |(?:助手|指示|系统|工具)：")
 _LABEL = re.compile(r"^(?:user|assistant|human|ai|instruction|system|tool): |^(?:用户|助手|指示|系统|工具)：")
 _REPLY = re.compile(r" → (?:user: |assistant: |human: |ai: |用户：|助手：)?")
 
@@ -274,8 +293,12 @@ def _without_label(text: str) -> str:
     return _REPLY.sub("; ", bare) if "→" in bare else bare
 
 
+_ASKING_ENDS = ("吗", "呢", "没有")
+"""By these a Chinese question is told from a statement where its mark is left out, as it is in chats."""
+
+
 def _only_asks(text: str) -> bool:
-    return cues.ends_in_question(text) and not _statement(text).dropped
+    return (cues.ends_in_question(text) or text.endswith(_ASKING_ENDS)) and not _statement(text).dropped
 
 
 def _facts(text: str) -> frozenset[str]:
@@ -294,7 +317,7 @@ def _days(date: str) -> tuple[str, ...]:
 _WEEKDAY = re.compile(
     r"\b(mon|tues?|wednes|thurs?|fri|satur|sun)day\b|(?:周|星期|礼拜)([一二三四五六日天])", re.IGNORECASE
 )
-_MEASURES = "[晚天个人次份张间台位]"
+_MEASURES = "公斤|公里|小时|分钟|[晚天个人次份张间台位斤升岁层件套]"
 _COUNT = re.compile(rf"(?<![\d.,:/-])(\d{{1,6}})\s?(?:([a-z]{{3,20}})\b|({_MEASURES}))")
 
 
