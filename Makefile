@@ -146,4 +146,4 @@ lock: ## pin the dependencies again, with hashes, naming no address
 	node web/unaddress.mjs
 
 clean: ## remove environments and caches
-	rm -rf .venv .venv-docs .venv-lowest .venv-peers .uv site web/node_modules src/everthread/http/static .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf .cache .venv .venv-docs .venv-lowest .venv-peers .uv site web/node_modules src/everthread/http/static .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -26,11 +27,16 @@ def run(*command: str | Path, folder: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `make dist` builds: the sdist, and the wheel from it."""
     folder = tmp_path_factory.mktemp("dist")
-    run(*UV, "build", "--quiet", "--wheel", "--no-build-isolation", "--python", sys.executable, "--out-dir", folder,
-        folder=ROOT)  # fmt: skip
-    (built,) = folder.glob("*.whl")
+    run(*UV, "build", "--quiet", "--no-build-isolation", "--python", sys.executable, "--out-dir", folder, folder=ROOT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(dist: Path) -> Path:
+    (built,) = dist.glob("*.whl")
     return built
 
 
@@ -64,3 +70,12 @@ def test_the_wheel_holds_the_page(wheel: Path) -> None:
     assert "everthread/http/static/index.html" in names
     assert "everthread/py.typed" in names
     assert not [name for name in names if name.startswith("tests/")]
+
+
+def test_the_sdist_holds_what_its_makefile_needs(dist: Path) -> None:
+    (built,) = dist.glob("*.tar.gz")
+    with tarfile.open(built) as opened:
+        names = {name.partition("/")[2] for name in opened.getnames()}
+    needed = ["Makefile", "tools/uv.sh", "requirements/dev.txt", "web/package-lock.json", "benchmarks/__main__.py"]
+    assert [name for name in needed if name not in names] == []
+    assert not [name for name in names if "node_modules" in name or name.startswith((".venv", ".cache"))]
