@@ -21,7 +21,7 @@ class ImportSource(NamedTuple):
     inode: int | None
     """None once the file is gone."""
     read_bytes: int
-    """How far it was read: to the end of a line. Of a database the time of its last change that was read."""
+    """How far it was read: to the end of a line. Of a session of a database a number for the state that was read."""
     head_digest: bytes | None
     """The hash of what was read, by which a file that was rewritten is told from one that only grew."""
     updated_at: int

@@ -9,6 +9,7 @@ detect          which program wrote a file
 line_file       a file of JSON lines: its messages in batches, with the bytes of their lines
 intents         the intents: where in the log a message goes
 write           writes sessions to the log
+whole           writes sessions of documents and databases, which have no lines
 follow          brings the log up to date with a file that grows, or was rewritten
 importer        `everthread import`
 watch           `everthread watch`: where the agents keep their sessions, and what changes there

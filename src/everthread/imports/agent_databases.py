@@ -1,7 +1,7 @@
 """Agents that keep their sessions in a SQLite database of their own: Goose, Hermes, Zed (opencode has its own module).
 
 A database is opened for reading only, and nothing is left beside it. It is read session by session, and of a known one
-only the sessions that changed.
+only the sessions whose state is another than the last one that was read: newer, or older again as in a restored backup.
 """
 
 from __future__ import annotations
@@ -21,32 +21,40 @@ from everthread.imports.session import (
     BrokenEntry,
     NativeMessage,
     Session,
+    StoredSession,
     dict_at,
     moment_of,
     one_line_title,
     open_read_only,
     parse_line,
     safe_id,
+    state_of,
     text_in,
     time_of,
     tool_call,
     without_none,
 )
 
-Sessions = Iterator[tuple[int, Session, list[NativeMessage | BrokenEntry]]]
-"""Each session with the time of its last change, in milliseconds, oldest first."""
 _MAX_THREAD_BYTES = 256 << 20
 
 
-def read_goose(path: Path, changed_since: int = 0) -> Sessions:
+def read_goose(path: Path, known: Mapping[str, int]) -> Iterator[StoredSession]:
     """Goose from 1.10: `sessions.db`, with content as JSON blocks."""
     with closing(open_read_only(path)) as connection:
-        for changed_at, row in _due(_rows(connection, "sessions"), changed_since, "updated_at", "created_at"):
+        counted = {
+            str(id): facts
+            for id, *facts in connection.execute(
+                "SELECT session_id, count(*), max(id) FROM messages GROUP BY session_id"
+            )
+        }
+        rows = [{**row, "facts": counted.get(str(row["id"]))} for row in _rows(connection, "sessions")]
+        for state, row in _due(rows, known, "updated_at", "created_at"):
             session = _session("goose", row, row.get("working_dir"), row.get("created_at"))
             title = row.get("description") or row.get("name")
             session.title = one_line_title(title) if isinstance(title, str) and title.strip() else None
             held = connection.execute("SELECT * FROM messages WHERE session_id = ? ORDER BY id", (row["id"],))
-            yield changed_at, session, list(_chained(session, (_goose(dict(one)) for one in held)))
+            said = _chained(session, (_goose(dict(one)) for one in held))
+            yield StoredSession(str(row["id"]), state, session, list(said))
 
 
 def _goose(row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -57,23 +65,25 @@ def _goose(row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     yield from _named(payloads, row.get("message_id") or f"row-{row['id']}", at)
 
 
-def read_hermes(path: Path, changed_since: int = 0) -> Sessions:
+def read_hermes(path: Path, known: Mapping[str, int]) -> Iterator[StoredSession]:
     """Hermes: `state.db`, where a session may have no row of its own."""
     with closing(open_read_only(path)) as connection:
-        known = {str(row["id"]): row for row in _rows(connection, "sessions") if "id" in row}
+        described = {str(row["id"]): row for row in _rows(connection, "sessions") if "id" in row}
         counted = connection.execute(
-            "SELECT session_id, min(timestamp), max(timestamp) FROM messages GROUP BY session_id"
+            "SELECT session_id, min(timestamp), max(timestamp), count(*), max(id) FROM messages GROUP BY session_id"
         )
         rows: list[dict[str, Any]] = [
-            {**known.get(str(id), {}), "id": str(id), "first": first, "last": last} for id, first, last in counted
+            {**described.get(str(id), {}), "id": str(id), "first": first, "last": last, "facts": facts}
+            for id, first, last, *facts in counted
         ]
         profile = path.parent.name if path.parent.parent.name == "profiles" else None
-        for changed_at, row in _due(rows, changed_since, "last"):
+        for state, row in _due(rows, known, "last"):
             session = _session("hermes", row, row.get("cwd"), row.get("started_at") or row["first"])
-            session.note(profile=profile, source=row.get("source"), model=row.get("model"))
+            session.note(profile=profile, channel=row.get("source"), model=row.get("model"))
             session.title = one_line_title(row["title"]) if isinstance(row.get("title"), str) else None
             held = connection.execute("SELECT * FROM messages WHERE session_id = ? ORDER BY id", (row["id"],))
-            yield changed_at, session, list(_chained(session, (_hermes(dict(one), session) for one in held)))
+            said = _chained(session, (_hermes(dict(one), session) for one in held))
+            yield StoredSession(str(row["id"]), state, session, list(said))
 
 
 def _hermes(row: Mapping[str, Any], session: Session) -> Iterator[dict[str, Any]]:
@@ -103,11 +113,11 @@ def _openai_call(call: Mapping[str, Any]) -> dict[str, Any]:
     return tool_call(call.get("id"), call.get("name") or function.get("name"), given)
 
 
-def read_zed(path: Path, changed_since: int = 0) -> Sessions:
+def read_zed(path: Path, known: Mapping[str, int]) -> Iterator[StoredSession]:
     """Zed: `threads.db`; a thread is one document, packed with zstd or not, of the present form or the one before."""
     with closing(open_read_only(path)) as connection:
-        rows = [dict(row) for row in connection.execute("SELECT id, updated_at FROM threads")]
-        for changed_at, row in _due(rows, changed_since, "updated_at"):
+        rows = [dict(row) for row in connection.execute("SELECT id, updated_at, length(data) AS facts FROM threads")]
+        for state, row in _due(rows, known, "updated_at"):
             thread = dict(connection.execute("SELECT * FROM threads WHERE id = ?", (row["id"],)).fetchone() or row)
             folders = str(thread.get("folder_paths") or "").splitlines()
             started = thread.get("created_at") or thread.get("updated_at")
@@ -117,11 +127,12 @@ def read_zed(path: Path, changed_since: int = 0) -> Sessions:
             try:
                 document = _thread(thread)
             except BrokenEntry as problem:
-                yield changed_at, session, [BrokenEntry(f"thread {row['id']} {problem}")]
+                yield StoredSession(str(row["id"]), state, session, [BrokenEntry(f"thread {row['id']} {problem}")])
                 continue
             title = document.get("title") or document.get("summary") or thread.get("summary")
             session.title = one_line_title(title) if isinstance(title, str) and title.strip() else None
-            yield changed_at, session, list(_chained(session, _zed(document, time_of(started))))
+            said = _chained(session, _zed(document, time_of(started)))
+            yield StoredSession(str(row["id"]), state, session, list(said))
 
 
 def _thread(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -201,7 +212,7 @@ def _zed_answer(agent: Mapping[str, Any], model: object, usage: object) -> list[
     return payloads
 
 
-DATABASES: dict[str, Callable[[Path, int], Sessions]] = {
+DATABASES: dict[str, Callable[[Path, Mapping[str, int]], Iterator[StoredSession]]] = {
     "opencode": opencode.read_sessions, "goose": read_goose, "hermes": read_hermes, "zed": read_zed,
 }  # fmt: skip
 
@@ -213,14 +224,18 @@ def _rows(connection: sqlite3.Connection, table: str) -> list[dict[str, Any]]:
     return []
 
 
-def _due(rows: Iterable[Mapping[str, Any]], changed_since: int, *names: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The sessions that changed since, the oldest change first."""
+def _due(
+    rows: Iterable[Mapping[str, Any]], known: Mapping[str, int], *names: str
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The sessions whose state is not the known one, with their state, the oldest change first. `names` are the columns
+    of their time; a column `facts` has what else tells one state from another: a time can be a second long."""
     timed = []
     for row in rows:
         moment = next((found for name in names if (found := moment_of(row.get(name))) is not None), None)
-        timed.append((0 if moment is None else int(moment.timestamp() * 1000), row))
-    timed.sort(key=lambda one: (one[0], str(one[1]["id"])))
-    return ((changed_at, row) for changed_at, row in timed if changed_at >= changed_since or changed_at == 0)
+        state = 0 if moment is None else state_of([row.get(name) for name in names], row.get("facts"))
+        timed.append(("" if moment is None else moment.isoformat(), str(row["id"]), state, row))
+    timed.sort(key=lambda one: one[:2])
+    return ((state, row) for _, id, state, row in timed if state == 0 or known.get(id) != state)
 
 
 def _session(agent: str, row: Mapping[str, Any], cwd: object, created: object) -> Session:

@@ -23,19 +23,27 @@ from typing import Any, BinaryIO
 from everthread.core.errors import Invalid
 from everthread.core.imports import ImportSource
 from everthread.imports import chat_exports, message_lists
-from everthread.imports.agent_databases import DATABASES, Sessions
+from everthread.imports.agent_databases import DATABASES
 from everthread.imports.chat_exports import Draft
 from everthread.imports.detect import Detected, Shape, detect, element_format
 from everthread.imports.follow import Follower, is_unchanged, stored_path
 from everthread.imports.gemini_cli import read_document
 from everthread.imports.line_file import READERS
-from everthread.imports.session import BrokenEntry, NativeMessage, Session, parse_json, parse_line
+from everthread.imports.session import (
+    BrokenEntry,
+    NativeMessage,
+    Session,
+    StoredSession,
+    parse_json,
+    parse_line,
+    safe_id,
+)
 from everthread.imports.task_files import read_task
-from everthread.imports.write import ImportCounts, SessionWriter
+from everthread.imports.whole import WholeFile, WholeSessionWriter
+from everthread.imports.write import ImportCounts
 from everthread.instance import Everthread
 
 _CHUNK = 1 << 20
-_BATCH = 500
 _SPANS_AT_ONCE = 10_000
 MAX_DOCUMENT_BYTES = 512 << 20
 """A single JSON object is held in memory; an array is not, only the largest of its elements."""
@@ -67,7 +75,9 @@ class Importer:
         self._imports = et.store.imports
         self._owner = owner
         self._on_bytes = on_bytes
-        self._writer = SessionWriter(et, owner, self.counts)
+        self._writer = WholeSessionWriter(et, owner, self.counts)
+        self._states: dict[str, dict[str, int]] = {}
+        """By the name of each database the states of its sessions that were read."""
         self._follower = Follower(et, owner, self.counts)
 
     @property
@@ -156,24 +166,26 @@ class Importer:
                 self._on_bytes(status.st_size)
                 return
             problems = self.counts.problem_count
-            await self._import_whole(path, detected)
+            is_one = detected.shape is Shape.DOCUMENT
+            file = WholeFile(path=path, name=name, is_changed=known is not None, is_complete=is_one)
+            await self._import_whole(file, detected)
             self.counts.files += 1
             if self.counts.problem_count == problems:
                 read, changed_at = status.st_size, status.st_mtime_ns // 1000
                 source = ImportSource(0, detected.format, name, status.st_ino, read, None, changed_at)
                 await self._imports.keep_source(self._owner, source)
 
-    async def _import_whole(self, path: Path, detected: Detected) -> None:
+    async def _import_whole(self, file: WholeFile, detected: Detected) -> None:
         if detected.shape is Shape.ZIP:
-            await self._import_zip(path)
+            await self._import_zip(file.path)
         elif detected.shape is Shape.ARRAY:
-            with path.open("rb") as file:
-                await self._import_elements(_elements(file, self._on_bytes), path)
+            with file.path.open("rb") as opened:
+                await self._import_elements(_elements(opened, self._on_bytes), file)
         elif detected.shape is Shape.ELEMENTS:
-            with path.open("rb") as file:
-                await self._import_elements(_each_line(file, self._on_bytes), path)
+            with file.path.open("rb") as opened:
+                await self._import_elements(_each_line(opened, self._on_bytes), file)
         else:
-            await self._import_elements(_document(path, self._on_bytes), path, detected.format)
+            await self._import_elements(_document(file.path, self._on_bytes), file, detected.format)
 
     async def _import_archive(self, path: Path) -> None:
         async def pieces() -> AsyncIterator[bytes]:
@@ -220,35 +232,34 @@ class Importer:
         known = await self._imports.source(self._owner, name)
         if known is not None and known.updated_at == changed_at and known.inode is not None:
             return
-        read = 0 if known is None else known.read_bytes
-        found: Sessions
-        if format in DATABASES:
-            found = DATABASES[format](path, read)
-        else:
-            found = ((0, *draft) for draft in message_lists.read_agents_sdk(path))
-        while (draft := await asyncio.to_thread(next, found, None)) is not None:
-            read, session, messages = draft
-            await self._write_session(session, messages, path)
         status = await asyncio.to_thread(path.stat)
+        source = ImportSource(0, format, name, status.st_ino, 0, None, changed_at)
+        states = await self._states_of(name)
+        found: Iterator[StoredSession]
+        found = DATABASES[format](path, states) if format in DATABASES else message_lists.read_agents_sdk(path)
+        while (stored := await asyncio.to_thread(next, found, None)) is not None:
+            native = safe_id(stored.native_id)
+            file = WholeFile(path=path, name=name, is_changed=native in states, is_complete=True)
+            await self._writer.write(stored.session, stored.messages, file)
+            of_session = source._replace(path=_session_source(name, native), read_bytes=stored.state)
+            await self._imports.keep_source(self._owner, of_session)
+            states[native] = stored.state
         self._on_bytes(status.st_size)
         self.counts.files += 1
-        source = ImportSource(0, format, name, status.st_ino, read, None, changed_at)
         await self._imports.keep_source(self._owner, source)
 
-    async def _write_session(
-        self, session: Session, messages: Iterable[NativeMessage | BrokenEntry], path: Path
-    ) -> None:
-        """Write a whole session that has no lines."""
-        said = []
-        for one in messages:
-            if isinstance(one, BrokenEntry):
-                self.counts.add_problem(f"{path}: {one}")
-            else:
-                said.append((one, None, b""))
-        for start in range(0, len(said), _BATCH):
-            await self._writer.write(session, said[start : start + _BATCH], source=0, place=str(path))
+    async def _states_of(self, name: str) -> dict[str, int]:
+        """By the native id of each session of a database the state of it that was read last."""
+        if name not in self._states:
+            prefix = _session_source(name, "")
+            self._states[name] = {
+                source.path.removeprefix(prefix): source.read_bytes
+                for source in await self._imports.sources(self._owner)
+                if source.path.startswith(prefix)
+            }
+        return self._states[name]
 
-    async def _import_elements(self, values: Iterator[object], path: Path, known: str = "json") -> None:
+    async def _import_elements(self, values: Iterator[object], file: WholeFile, known: str = "json") -> None:
         """Write conversation by conversation. Runs and spans are gathered, because one conversation has many."""
         gathered: dict[str, list[Mapping[str, Any]]] = {"langsmith": [], "otel": []}
         messages: list[Mapping[str, Any]] = []
@@ -256,37 +267,37 @@ class Importer:
         while (value := await asyncio.to_thread(next, values, _END)) is not _END:
             number += 1
             if isinstance(value, BrokenEntry):
-                self.counts.add_problem(f"{path}: entry {number} {value}")
+                self.counts.add_problem(f"{file.path}: entry {number} {value}")
                 continue
             format = known if known == "task" else element_format(value)
             if format in gathered and isinstance(value, dict):
                 gathered[format].append(value)
                 if len(gathered[format]) >= _SPANS_AT_ONCE:
-                    await self._write_gathered(gathered, path)
+                    await self._write_gathered(gathered, file)
             elif format is None and isinstance(value, dict) and isinstance(value.get("role"), str):
                 messages.append(value)
             else:
-                await self._write_element(value, format, path, number)
-        await self._write_gathered(gathered, path)
+                await self._write_element(value, format, file, number)
+        await self._write_gathered(gathered, file)
         if messages:
-            await self._write_element({"messages": messages}, "openai-chat", path, 1)
+            await self._write_element({"messages": messages}, "openai-chat", file, 1)
 
-    async def _write_gathered(self, gathered: dict[str, list[Mapping[str, Any]]], path: Path) -> None:
+    async def _write_gathered(self, gathered: dict[str, list[Mapping[str, Any]]], file: WholeFile) -> None:
         for session, said in message_lists.read_langsmith(gathered["langsmith"]):
-            await self._write_session(session, said, path)
+            await self._writer.write(session, said, file)
         for session, said in message_lists.read_otel(message_lists.spans_in(gathered["otel"])):
-            await self._write_session(session, said, path)
+            await self._writer.write(session, said, file)
         for values in gathered.values():
             values.clear()
 
-    async def _write_element(self, value: object, format: str | None, path: Path, number: int) -> None:
+    async def _write_element(self, value: object, format: str | None, file: WholeFile, number: int) -> None:
         try:
-            for session, said in _drafts(value, format, path):
-                await self._write_session(session, said, path)
+            for session, said in _drafts(value, format, file.path):
+                await self._writer.write(session, said, file)
         except BrokenEntry as problem:
-            self.counts.add_problem(f"{path}: entry {number} {problem}")
+            self.counts.add_problem(f"{file.path}: entry {number} {problem}")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
-            self.counts.add_problem(f"{path}: entry {number} is not a valid {format} conversation ({problem!r})")
+            self.counts.add_problem(f"{file.path}: entry {number} is not a valid {format} conversation ({problem!r})")
 
 
 _END = object()
@@ -309,6 +320,11 @@ def database_changed_at(path: Path) -> int:
     """When a SQLite database was last written to, in microseconds: that can be in its write-ahead log only."""
     files = (path, path.with_name(f"{path.name}-wal"))
     return max(file.stat().st_mtime_ns for file in files if file.exists()) // 1000
+
+
+def _session_source(database: str, native_id: str) -> str:
+    """What the source of one session of a database is called."""
+    return f"{database}#{native_id}"
 
 
 def _drafts(value: object, format: str | None, path: Path) -> Iterator[tuple[Session, Iterable[NativeMessage]]]:

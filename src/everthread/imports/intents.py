@@ -69,7 +69,7 @@ class PlaceMessages:
         removed = _removed(seen)
         for message, after, first_byte, line, is_newest in self.messages:
             before = known.get(message.id)
-            if before is not None and before.raw is not None and first_byte is not None and before.place_seq in removed:
+            if before is not None and before.raw is not None and before.place_seq in removed:
                 removed.remove(before.place_seq)
                 _mark(before, Mark.RETURNED, writer)
                 touches.append(Touch(before.place_seq, now, clear_flags=Flag.REMOVED))

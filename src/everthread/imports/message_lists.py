@@ -19,6 +19,7 @@ from everthread.imports.session import (
     BrokenEntry,
     NativeMessage,
     Session,
+    StoredSession,
     dict_at,
     moment_of,
     one_line_title,
@@ -247,7 +248,7 @@ def _json_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def read_agents_sdk(path: Path) -> Iterator[tuple[Session, list[NativeMessage | BrokenEntry]]]:
+def read_agents_sdk(path: Path) -> Iterator[StoredSession]:
     """The OpenAI Agents SDK's `SQLiteSession`: items of the Responses API by session."""
     with closing(open_read_only(path)) as connection:
         sessions = connection.execute(
@@ -259,7 +260,7 @@ def read_agents_sdk(path: Path) -> Iterator[tuple[Session, list[NativeMessage | 
             rows = connection.execute(
                 "SELECT id, message_data, created_at FROM agent_messages WHERE session_id = ? ORDER BY id", (native,)
             )
-            yield session, list(_agents_sdk_messages(session, rows))
+            yield StoredSession(str(native), 0, session, list(_agents_sdk_messages(session, rows)))
 
 
 def _agents_sdk_messages(session: Session, rows: Iterable[tuple[Any, ...]]) -> Iterator[NativeMessage | BrokenEntry]:

@@ -16,12 +16,14 @@ from everthread.imports.session import (
     BrokenEntry,
     NativeMessage,
     Session,
+    StoredSession,
     dict_at,
     moment_of,
     one_line_title,
     open_read_only,
     parse_line,
     safe_id,
+    state_of,
     text_in,
     time_of,
     tool_call,
@@ -32,24 +34,38 @@ AGENT = "opencode"
 TABLES = {"session", "message", "part"}
 
 
-def read_sessions(
-    path: Path, changed_since: int = 0
-) -> Iterator[tuple[int, Session, list[NativeMessage | BrokenEntry]]]:
-    """Each session that changed since this time in milliseconds, the oldest change first: when it changed, what it is,
-    and its messages."""
+def read_sessions(path: Path, known: Mapping[str, int]) -> Iterator[StoredSession]:
+    """Each session whose state is not the known one, the oldest change first."""
     with closing(open_read_only(path)) as connection:
-        rows = [dict(row) for row in connection.execute("SELECT * FROM session")]
-        due = sorted((_changed_at(row), str(row["id"])) for row in rows)
-        by_id = {str(row["id"]): row for row in rows}
-        for changed_at, id in due:
-            if changed_at >= changed_since:
-                session = _session(by_id[id], by_id)
-                yield changed_at, session, list(_messages(connection, id, session))
+        by_id = {str(row["id"]): dict(row) for row in connection.execute("SELECT * FROM session")}
+        states = _states(connection, by_id)
+        for id, row in sorted(by_id.items(), key=lambda one: (_micros(one[1].get("time_updated")), one[0])):
+            if known.get(id) != states[id]:
+                session = _session(row, by_id)
+                yield StoredSession(id, states[id], session, list(_messages(connection, id, session)))
 
 
-def _changed_at(row: Mapping[str, Any]) -> int:
-    moment = moment_of(row.get("time_updated")) or moment_of(row.get("time_created"))
-    return 0 if moment is None else int(moment.timestamp() * 1000)
+def _states(connection: sqlite3.Connection, sessions: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+    """By the id of each session what tells its state. opencode changes the row of a session when a prompt comes, not
+    while the answer is written: that shows in the newest message and in its parts."""
+    columns = {row["name"] for row in connection.execute("PRAGMA table_info(part)")}
+    changed = "time_updated" if "time_updated" in columns else "data"
+    newest = {
+        str(id): (count, row)
+        for id, count, row in connection.execute("SELECT session_id, count(*), max(rowid) FROM message GROUP BY 1")
+    }
+    states = {}
+    for id, session in sessions.items():
+        count, row = newest.get(id, (0, None))
+        message = connection.execute("SELECT * FROM message WHERE rowid = ?", (row,)).fetchone()
+        facts: list[Any] = [dict(session), count, None if message is None else tuple(message)]
+        if message is not None:
+            parts = connection.execute(
+                f"SELECT id, {changed} FROM part WHERE message_id = ? ORDER BY id", (message["id"],)
+            )
+            facts += map(tuple, parts)
+        states[id] = state_of(*facts)
+    return states
 
 
 def _session(row: Mapping[str, Any], by_id: Mapping[str, Mapping[str, Any]]) -> Session:

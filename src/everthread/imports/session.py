@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path, PurePath
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 
@@ -81,6 +81,21 @@ class NativeMessage:
     """The id of the message that it follows; None for the first, and where the file does not say."""
     grows: bool = False
     """Whether the lines that follow can add to it: then it comes again, whole, with the same id."""
+
+
+class StoredSession(NamedTuple):
+    """A session of an agent's database, as it is now."""
+
+    native_id: str
+    state: int
+    """What tells this state of the session from any other, before and after it; 0 where nothing does."""
+    session: Session
+    messages: list[NativeMessage | BrokenEntry]
+
+
+def state_of(*facts: object) -> int:
+    """A number for what is known about the state of a session: never 0, and below 2^63."""
+    return int.from_bytes(sha256(repr(facts).encode()).digest()[:8]) >> 1 or 1
 
 
 class LineReader(Protocol):
