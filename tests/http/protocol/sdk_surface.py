@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
@@ -90,7 +91,10 @@ def _is_sync(client: Any) -> bool:
 
 def _all(function: Any, given: Any, named: Any, count: int | None) -> Any:
     found = function(*given, **named)
-    return [_part(one) for one in islice(found, count)] if isinstance(found, Iterator) else found
+    if not isinstance(found, Generator):
+        return found
+    with closing(found):  # else its connection stays open, and shows when something else is tested
+        return [_part(one) for one in islice(found, count)]
 
 
 def _part(part: Any) -> Any:
@@ -119,9 +123,10 @@ def uncalled(callers: list[Caller]) -> list[str]:
 async def play(address: str, *, sync: bool) -> Caller:
     """The whole program against one server."""
     if sync:
-        caller = Caller(get_sync_client(url=address))
-        await _play(caller)
-        return caller
+        with get_sync_client(url=address) as client:
+            caller = Caller(client)
+            await _play(caller)
+            return caller
     async with get_client(url=address) as client:
         caller = Caller(client)
         await _play(caller)
