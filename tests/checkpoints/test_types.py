@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from functools import partial
-from typing import Annotated, Any, Generic, NamedTuple, NotRequired, TypedDict, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, NotRequired, Protocol, TypedDict, TypeVar
 
 import ormsgpack
 import pytest
@@ -114,6 +114,24 @@ class Shout(HumanMessage):
     volume: int = 0
 
 
+class Named(Protocol):
+    name: str
+
+
+@dataclass
+class Author(Named):
+    name: str
+
+
+class _Shy(type):
+    def __getattr__(cls, name: str) -> Any:
+        raise RuntimeError("this class minds being looked at")
+
+
+class Shy(tuple[int], metaclass=_Shy):
+    """Stands beside the types of the graph, and is none of them."""
+
+
 class State(TypedDict, total=False):
     steps: list[Step]
     points: Sequence[Point]
@@ -127,6 +145,7 @@ class State(TypedDict, total=False):
     tags: NotRequired[Tags]
     colours: Annotated[list[Colour], operator.add]
     shout: Shout
+    author: Author
 
 
 FULL: Any = {
@@ -142,6 +161,7 @@ FULL: Any = {
     "tags": Tags({"x"}),
     "colours": [Colour.RED],
     "shout": Shout(content="hey", volume=11),
+    "author": Author("Ann"),
 }
 
 

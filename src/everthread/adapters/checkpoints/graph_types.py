@@ -89,7 +89,7 @@ class _Search:
         self._look_on()
         for module in map(sys.modules.get, self._modules):
             types = [value for value in vars(module).values() if isinstance(value, type)] if module else []
-            self._add_all(self._hint, [one for one in types if _holds_data(one) and is_passive(one)])
+            self._add_all(self._hint, [one for one in types if _is_passive_data(one)])
         self._look_on()
 
     def _look_on(self) -> None:
@@ -245,6 +245,12 @@ def _holds_data(cls: type) -> bool:
     is_named_tuple = issubclass(cls, tuple) and hasattr(cls, "_fields")
     is_model = issubclass(cls, BaseModel) or "__validators__" in vars(cls)  # pydantic 2, or 1
     return is_model or is_named_tuple or dataclasses.is_dataclass(cls) or issubclass(cls, _DATA)
+
+
+def _is_passive_data(cls: type) -> bool:
+    with suppress(Exception):  # a class of the user's that minds being looked at
+        return _holds_data(cls) and is_passive(cls)
+    return False
 
 
 def _is_reachable(cls: type) -> bool:

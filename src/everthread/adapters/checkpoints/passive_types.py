@@ -92,8 +92,8 @@ def _is_passive_model(cls: type[BaseModel]) -> bool:
 
 def _has_own(cls: type, names: tuple[str, ...], base: type) -> bool:
     """Whether a class, or one between it and this base, has code of its own under one of these names."""
-    between = [one for one in cls.__mro__ if one is not base and not issubclass(base, one) and one.__module__ != "enum"]
-    return any(name in vars(one) for one in between for name in names if one.__module__ not in _LIBRARIES)
+    between = [one for one in cls.__mro__ if one not in base.__mro__ and one.__module__ not in (*_LIBRARIES, "enum")]
+    return any(name in vars(one) for one in between for name in names)
 
 
 def _is_plain_factory(factory: Any) -> bool:
