@@ -11,7 +11,7 @@ from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, get_args
 
 import orjson
 
@@ -25,7 +25,7 @@ from everthread.core.events import Metrics
 from everthread.core.ids import LOCAL, check_conversation_id, check_id, new_id, owner_scope
 from everthread.core.jobs import JobReport, JobState, Pace
 from everthread.core.nouns import MAX_PAGE, ConversationInfo, EraseReport, Head, Hits, Page, Ref, VerifyReport
-from everthread.core.ports import ListPosition, NewConversation, Store
+from everthread.core.ports import ListOrder, ListPosition, NewConversation, Store
 from everthread.history import archive as archiving
 from everthread.history import blob_check, full_history, import_archive
 from everthread.history import verify as verifying
@@ -152,8 +152,11 @@ class Conversations:
         cursor: str | None = None,
         include_deleted: bool = False,
         parent_id: str | None = None,
+        order: ListOrder = "created",
     ) -> Page[Conversation]:
-        """List an owner's conversations page by page, newest first.
+        """List an owner's conversations page by page, newest first: by their creation or, with `order="said"`, by when
+        something was said in them last. One in which something is said meanwhile moves to the front, so only pages in
+        the order of creation are sure to show each conversation.
 
         ```python
         page = await et.conversations.list("local", limit=20)
@@ -164,9 +167,11 @@ class Conversations:
         check_count(limit, "limit", most=MAX_PAGE)
         if parent_id is not None:
             parent_id = check_conversation_id(parent_id, "parent_id")
+        if order not in get_args(ListOrder):
+            raise Invalid(f"must be one of {', '.join(get_args(ListOrder))}", field="order")
         position = None if cursor is None else _position(cursor, owner)
         infos, following = await self._store.conversations.list(
-            owner, limit=limit, position=position, include_deleted=include_deleted, parent_id=parent_id
+            owner, limit=limit, position=position, include_deleted=include_deleted, parent_id=parent_id, order=order
         )
         return Page(
             items=[Conversation(self._runtime, info) for info in infos],
@@ -175,14 +180,14 @@ class Conversations:
 
 
 def _cursor(position: ListPosition, owner: str) -> str:
-    return f"{owner_scope(owner)}.{position.number}"
+    return f"{owner_scope(owner)}.{position.number}.{position.said_at}"
 
 
 def _position(cursor: object, owner: str) -> ListPosition:
-    found = re.fullmatch(r"(\w+)\.([0-9]{1,18})", cursor) if isinstance(cursor, str) else None
+    found = re.fullmatch(r"(\w+)\.([0-9]{1,18})\.(-?[0-9]{1,18})", cursor) if isinstance(cursor, str) else None
     if found is None or found[1] != owner_scope(owner):
         raise Invalid("is not one that list() gave for this owner; begin without a cursor", field="cursor")
-    return ListPosition(int(found[2]))
+    return ListPosition(int(found[2]), int(found[3]))
 
 
 class CompactionConfig:

@@ -31,6 +31,7 @@ from everthread.core.nouns import (
     Receipt,
     VerifyReport,
 )
+from everthread.core.ports import ListOrder
 from everthread.core.turn_events import TurnEvent
 from everthread.core.turns import Turn, TurnState
 from everthread.history import export as exporting
@@ -294,6 +295,7 @@ class ConversationsProtocol(Protocol):
         cursor: str | None = None,
         include_deleted: bool = False,
         parent_id: str | None = None,
+        order: ListOrder = "created",
     ) -> Page[ConversationProtocol]: ...
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import uuid
 from datetime import UTC, timedelta
+from typing import Any
 
 import pytest
 
 import everthread
-from everthread import Conflict, Conversation, Everthread, NotFound
+from everthread import Conflict, Conversation, Everthread, Invalid, NotFound
 from everthread.testing import ManualClock
 from tests.contracts.message_helpers import appended, texts
 
@@ -85,6 +86,85 @@ async def test_a_page_begun_earlier_goes_on_where_it_stopped(et: Everthread) -> 
     rest = await et.conversations.list(limit=10, cursor=first.next_cursor)
     assert [conv.id for conv in (*first.items, *rest.items)] == ["c3", "c2", "c1", "c0"]
     assert rest.next_cursor is None
+
+
+async def _listed(et: Everthread, size: int, **kinds: Any) -> list[str]:
+    page = await et.conversations.list(limit=size, order="said", **kinds)
+    found = [conv.id for conv in page.items]
+    while page.next_cursor is not None:
+        page = await et.conversations.list(limit=size, order="said", cursor=page.next_cursor, **kinds)
+        found += [conv.id for conv in page.items]
+    return found
+
+
+@pytest.mark.parametrize("parent", [None, "top"])
+async def test_in_the_order_of_what_was_said_each_page_goes_on_where_the_last_one_ended(
+    parent: str | None, url: str
+) -> None:
+    clock = ManualClock()
+    async with everthread.open(url, clock=clock) as et:
+        await et.conversations.create(id="top")
+        clock.move(timedelta(minutes=1))
+        made = [await et.conversations.create(id=f"c{number}", parent_id=parent) for number in range(5)]
+        for number in (3, 1):
+            clock.move(timedelta(minutes=1))
+            await appended(made[number], "hi")
+        wanted = ["c1", "c3", "c4", "c2", "c0", *(["top"] if parent is None else [])]
+        for size in (1, 2, 3, 50):
+            assert await _listed(et, size, parent_id=parent) == wanted
+
+
+async def test_only_what_is_said_moves_a_conversation_in_that_order(url: str) -> None:
+    clock = ManualClock()
+    async with everthread.open(url, clock=clock) as et:
+        early, late = [await et.conversations.create(id=id) for id in ("early", "late")]
+        for conv in (early, late):
+            clock.move(timedelta(minutes=1))
+            await appended(conv, "hi", "hello")
+            said_at = clock.now
+        clock.move(timedelta(minutes=1))
+        await early.update(title="named", metadata={"pinned": True})
+        await early.pin((await early.tail(1))[0].id)
+        assert await _listed(et, 10) == ["late", "early"]
+        found = (await late.refresh()).info
+        assert (found.last_said_at, found.message_count, found.entry_count) == (said_at, 2, 2)
+        found = (await early.refresh()).info
+        assert (found.message_count, found.entry_count) == (2, 3)
+        assert found.last_said_at == said_at - timedelta(minutes=1)
+
+
+async def test_a_conversation_counts_the_messages_of_its_active_branch(et: Everthread, conv: Conversation) -> None:
+    assert (conv.info.message_count, conv.info.last_said_at) == (0, None)
+    await appended(conv, "one", "two", "three")
+    assert (await conv.refresh()).info.message_count == 3
+    branch = await conv.fork(1, activate=True)
+    assert (await conv.refresh()).info.message_count == 1
+    await appended(conv, "other")
+    assert (await conv.refresh()).info.message_count == 2
+    await conv.set_active("main" if branch.id != "main" else branch.id)
+    assert (await et.conversations.get(conv.id)).info.message_count == 3
+
+
+async def test_a_message_was_said_when_it_says_and_never_after_it_was_stored(url: str) -> None:
+    clock = ManualClock()
+    async with everthread.open(url, clock=clock) as et:
+        conv = await et.conversations.create(id="old")
+        other = await et.conversations.create(id="other")
+        clock.move(timedelta(days=1))
+        at = clock.now
+        for said_at, shown in (
+            (at - timedelta(days=300), at - timedelta(days=300)),
+            (at - timedelta(days=400), at - timedelta(days=300)),
+            (at + timedelta(days=9), at),
+        ):
+            await conv.append([{"role": "user", "content": "hi", "created_at": said_at.isoformat()}])
+            assert (await conv.refresh()).info.last_said_at == shown
+            assert await _listed(et, 10) == (["other", "old"] if shown < other.created_at else ["old", "other"])
+
+
+async def test_an_unknown_order_is_refused(et: Everthread) -> None:
+    with pytest.raises(Invalid, match="order"):
+        await et.conversations.list(order="loudest")  # type: ignore[arg-type]
 
 
 async def test_an_owner_without_conversations_has_an_empty_page(et: Everthread) -> None:

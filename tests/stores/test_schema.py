@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,9 @@ from everthread.adapters.stores.postgres.tables import migrate
 from everthread.adapters.stores.schema import Database
 from everthread.adapters.stores.sqlite import files
 from everthread.adapters.stores.sqlite.statements import PAGE
+from everthread.imports.importer import Importer
 from everthread.langgraph import EverthreadSaver
+from everthread.testing import ManualClock
 from tests.contracts.job_helpers import Diary, put, settled, working
 from tests.postgres import Server
 from tests.stores.older import make_older
@@ -215,7 +219,7 @@ async def test_jobs_of_version_1_are_done_by_their_owners_turn(empty: str, datab
         run(empty, "UPDATE everthread_jobs.procrastinate_jobs SET priority = 0, args = args - 'level' - 'round'")
     back = [statement for step in reversed(schema.MIGRATIONS[1:]) for statement in step.downgrade(database)]
     run(empty, *back, "UPDATE schema_version SET version = 1")
-    assert await bring_up_to_date(empty) == [2, 3, 4]
+    assert await bring_up_to_date(empty) == [step.version for step in schema.MIGRATIONS[1:]]
     async with everthread.open(empty, worker=False) as et:
         assert [(job.ref.owner, job.priority, job.died_at) for job in (await et.jobs()).jobs] == [
             ("anna", Priority.AUTOMATIC, None),
@@ -227,6 +231,39 @@ async def test_jobs_of_version_1_are_done_by_their_owners_turn(empty: str, datab
         async with working(et, everthread.Pace(concurrency=1), test=diary.do):
             await settled(et)
     assert diary.done == ["urgent", "anna", "bert", "later"]
+
+
+async def listed(et: everthread.Everthread) -> list[tuple[str, datetime | None]]:
+    return [(one.id, one.info.last_said_at) for one in await et.conversations.list(order="said")]
+
+
+OLD_CHAT = {
+    "uuid": "old", "name": "Old", "created_at": "2021-03-01T10:00:00Z", "chat_messages": [
+        {"uuid": "h", "sender": "human", "text": "Peanuts?", "created_at": "2021-03-01T10:00:01Z", "content": []},
+    ],
+}  # fmt: skip
+
+
+async def test_conversations_of_version_4_are_listed_by_when_something_was_said(
+    empty: str, database: Database, tmp_path: Path
+) -> None:
+    """Before version 5 that was not kept; when imported messages were said stands in their payloads alone."""
+    clock = ManualClock()
+    async with everthread.open(empty, worker=False, clock=clock) as et:
+        first = await et.conversations.create(id="first")
+        await et.conversations.create(id="unsaid")
+        clock.move(timedelta(days=2))
+        await first.append([{"role": "user", "content": "hi"}])
+        said_at = clock.now
+        clock.move(timedelta(days=1))
+        (tmp_path / "chats.json").write_text(json.dumps([OLD_CHAT]))
+        await Importer(et, "local").import_path(tmp_path / "chats.json")
+        assert (await listed(et))[-1] == ("claude-ai:old", datetime(2021, 3, 1, 10, 0, 1, tzinfo=UTC))
+    run(empty, *schema.MIGRATIONS[4].downgrade(database), "UPDATE schema_version SET version = 4")
+    assert await bring_up_to_date(empty) == [5]
+    async with everthread.open(empty, worker=False) as et:
+        began_at = datetime(2021, 3, 1, 10, tzinfo=UTC)
+        assert await listed(et) == [("first", said_at), ("unsaid", None), ("claude-ai:old", began_at)]
 
 
 # -- what the last version before left ---------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ import { attachedIn, withAttached } from "../src/lib/uploads";
 import { unsentFrom } from "../src/state/unsent";
 
 const NOW = new Date(2026, 10, 18, 12);
-const listed = (id: string, updatedAt: Date, more: Partial<Listed> = {}): Listed => ({
-  id, title: id, parentId: null, entries: 1, createdAt: updatedAt.toISOString(), updatedAt: updatedAt.toISOString(), isPinned: false, isDeleted: false, isOffRecord: false, isShared: false, folder: "", tags: [], feedback: {}, metadata: {}, ...more,
+const listed = (id: string, saidAt: Date, more: Partial<Listed> = {}): Listed => ({
+  id, title: id, parentId: null, messages: 1, createdAt: saidAt.toISOString(), saidAt: saidAt.toISOString(), isPinned: false, isDeleted: false, isOffRecord: false, isShared: false, folder: "", tags: [], feedback: {}, metadata: {}, ...more,
 });
 
 describe("the list of conversations", () => {

@@ -37,19 +37,16 @@ async def ls(
     deleted: Annotated[bool, typer.Option("--deleted", help="Include deleted ones.")] = False,
     parent: Annotated[str | None, typer.Option(metavar="ID", help="Only children of this conversation.")] = None,
 ) -> None:
-    """List conversations, newest first."""
-    from everthread.imports.newest import LOOKED_AT, newest_first  # noqa: PLC0415 - startup
-
+    """List conversations, those in which something was said last first."""
     async with cli.open() as et:
-        found = [one async for one in _list(et, cli.owner, max(limit, LOOKED_AT), deleted, parent)]
-        shown = (await newest_first(found))[:limit]
+        shown = [one async for one in _list(et, cli.owner, limit, deleted, parent)]
     if cli.out.json:
-        for conversation, at in shown:
-            cli.out.document({**_row(conversation), "last_said_at": at})
+        for conversation in shown:
+            cli.out.document(_row(conversation))
     else:
         cli.out.table(
-            ("id", "title", ">entries", "updated", ""),
-            [(c.id, c.title or "", c.info.entry_count, format_time(at), _state(c)) for c, at in shown],
+            ("id", "title", ">messages", "last said", ""),
+            [(c.id, c.title or "", c.info.message_count, format_time(c.info.last_said_at), _state(c)) for c in shown],
         )
     if len(shown) == limit:
         cli.out.note(f"the newest {limit}; --limit shows more")
@@ -61,7 +58,7 @@ async def _list(
     cursor = None
     while limit > 0:
         page = await et.conversations.list(
-            owner, limit=min(limit, MAX_PAGE), cursor=cursor, include_deleted=deleted, parent_id=parent
+            owner, limit=min(limit, MAX_PAGE), cursor=cursor, include_deleted=deleted, parent_id=parent, order="said"
         )
         for conversation in page.items:
             yield conversation
@@ -89,6 +86,8 @@ def _row(conversation: Conversation) -> dict[str, Any]:
         "is_deleted": conversation.is_deleted,
         "off_record": info.off_record,
         "entry_count": info.entry_count,
+        "message_count": info.message_count,
+        "last_said_at": info.last_said_at,
         "created_at": info.created_at,
         "updated_at": info.updated_at,
     }

@@ -219,6 +219,10 @@ class ConversationInfo:
     entry_count: int
     """How many entries the log has, marks and revisions included; also the seq of the newest one."""
     chain: bytes
+    message_count: int = 0
+    """How many messages its active branch has, deleted ones included."""
+    last_said_at: datetime | None = None
+    """When its newest message was said: imported ones were, long before they were stored. None before the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

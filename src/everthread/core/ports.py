@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from everthread.core.access import ApiKeys
 from everthread.core.chain import SettingsChange
@@ -55,6 +55,13 @@ class ListPosition(NamedTuple):
     """Where a page of conversations begins: after the conversation with this number, newest first."""
 
     number: int
+    said_at: int = 0
+    """In the order `said`: when something was said in that conversation last."""
+
+
+ListOrder = Literal["created", "said"]
+"""In what order conversations are listed: by their creation, or by when something was said in them last. One in which
+nothing was said yet has the place of its creation."""
 
 
 class ConversationRows(Protocol):
@@ -76,9 +83,11 @@ class ConversationRows(Protocol):
         position: ListPosition | None,
         include_deleted: bool,
         parent_id: str | None,
+        order: ListOrder = "created",
     ) -> tuple[Sequence[ConversationInfo], ListPosition | None]:
         """Return a page of the owner's conversations, newest first, and the position of the next page (None after the
-        last). With `parent_id`, only that conversation's children."""
+        last). With `parent_id`, only that conversation's children. Only pages in the order of creation show each
+        conversation whatever is said between them."""
 
     async def update(self, ref: Ref, changes: Mapping[str, Any]) -> ConversationInfo:
         """Set some of title, metadata (bytes), is_active and deleted_at (datetime or None), and return the new row.

@@ -14,6 +14,5 @@ follow          brings the log up to date with a file that grows, or was rewritt
 importer        `everthread import`
 watch           `everthread watch`: where the agents keep their sessions, and what changes there
 resume          `everthread resume`: sessions as files of their agents
-newest          in what order sessions are listed
 blame           `everthread blame`: the tool calls that named a file
 """

@@ -21,7 +21,6 @@ from everthread.core.nouns import MAX_PAGE, Branch, Hits, Message
 from everthread.core.payloads import searchable
 from everthread.core.trust import Trust
 from everthread.history.search import search_by_words
-from everthread.imports.newest import LOOKED_AT, newest_first
 from everthread.instance import Everthread
 from everthread.text.secrets import find_secrets, redact_secrets
 
@@ -77,15 +76,14 @@ class History:
         return "\n\n".join(lines) if said else f"{session} has no message from seq {first_seq} on."
 
     async def sessions(self, limit: int = 20, everywhere: bool = False) -> str:
-        """List the newest sessions of this project."""
+        """List the sessions of this project in which something was said last."""
         found: list[Conversation] = []
         async for conversation in self._conversations(everywhere):
-            if len(found) >= max(limit, LOOKED_AT):
-                break
             if conversation.parent_id is None:
                 found.append(conversation)
-        newest = (await newest_first(found))[: max(limit, 1)]
-        lines = [f"{one.id}  {at:%Y-%m-%d %H:%M}  {_title(one)}" for one, at in newest]
+            if len(found) >= max(limit, 1):
+                break
+        lines = [f"{one.id}  {one.info.last_said_at or one.created_at:%Y-%m-%d %H:%M}  {_title(one)}" for one in found]
         return "\n".join(lines) or f"no sessions{self._where(everywhere)}"
 
     async def remember(self, text: str) -> str:
@@ -99,10 +97,10 @@ class History:
         return f"Remembered ({memory.id})."
 
     async def _conversations(self, everywhere: bool) -> AsyncIterator[Conversation]:
-        """Those of this project, newest first."""
+        """Those of this project, those in which something was said last first."""
         cursor = None
         while True:
-            page = await self._et.conversations.list(self._owner, limit=200, cursor=cursor)
+            page = await self._et.conversations.list(self._owner, limit=200, cursor=cursor, order="said")
             for one in page:
                 if self._is_ours(one, everywhere):
                     yield one

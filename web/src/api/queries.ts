@@ -40,7 +40,7 @@ export function useConversations() {
     queryKey: ["conversations"],
     initialPageParam: null as string | null,
     queryFn: async ({ pageParam }) => {
-      const page = await call("get", "/conversations", { query: { limit: 100, ...(pageParam === null ? {} : { cursor: pageParam }) } });
+      const page = await call("get", "/conversations", { query: { limit: 100, order: "said", ...(pageParam === null ? {} : { cursor: pageParam }) } });
       return { items: page.items.map(listed), next: page.next_cursor };
     },
     getNextPageParam: (page) => page.next,
@@ -52,9 +52,9 @@ function listed(wire: Shape<"ConversationOut">): Listed {
     id: wire.id,
     title: wire.title,
     parentId: wire.parent_id,
-    entries: wire.entry_count,
+    messages: wire.message_count,
     createdAt: wire.created_at,
-    updatedAt: wire.updated_at,
+    saidAt: wire.last_said_at ?? wire.created_at,
     isDeleted: wire.is_deleted,
     isOffRecord: wire.off_record,
     isShared: wire.metadata["share"] !== undefined,

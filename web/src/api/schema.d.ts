@@ -635,6 +635,7 @@ export interface paths {
                     cursor?: string | null;
                     include_deleted?: boolean;
                     parent_id?: string | null;
+                    order?: "created" | "said";
                 };
                 header?: never;
                 path?: never;
@@ -2568,6 +2569,8 @@ export interface components {
             is_deleted: boolean;
             off_record: boolean;
             entry_count: number;
+            message_count: number;
+            last_said_at: string | null;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */

@@ -4,10 +4,10 @@ export interface Listed {
   readonly id: string;
   readonly title: string | null;
   readonly parentId: string | null;
-  /** Of its log: messages, their revisions and what else happened to them. */
-  readonly entries: number;
+  readonly messages: number;
   readonly createdAt: string;
-  readonly updatedAt: string;
+  /** When something was said last; where nothing was yet, when it began. */
+  readonly saidAt: string;
   readonly isPinned: boolean;
   readonly isDeleted: boolean;
   readonly isOffRecord: boolean;
@@ -78,7 +78,7 @@ export function linesOf(all: readonly Listed[], now: Date, shut: ReadonlySet<str
     if (one.parentId !== null && known.has(one.parentId) && one.parentId !== one.id) children.set(one.parentId, [...(children.get(one.parentId) ?? []), one]);
     else top.push(one);
   }
-  top.sort((one, other) => Date.parse(other.updatedAt) - Date.parse(one.updatedAt));
+  top.sort((one, other) => Date.parse(other.saidAt) - Date.parse(one.saidAt));
   const lines: Line[] = [];
   const add = (one: Listed, depth: number) => {
     lines.push({ kind: "conversation", key: one.id, conversation: one, depth });
@@ -99,7 +99,7 @@ export function linesOf(all: readonly Listed[], now: Date, shut: ReadonlySet<str
     if (!shut.has(folder)) top.filter((each) => !each.isPinned && each.folder === folder).forEach((one) => add(one, 0));
   }
   for (const one of top.filter((each) => !each.isPinned && each.folder === "")) {
-    heading(dayOf(one.updatedAt, now));
+    heading(dayOf(one.saidAt, now));
     add(one, 0);
   }
   return lines;

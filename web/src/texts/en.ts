@@ -15,7 +15,6 @@ export const en = {
   noHits: "Nothing found.",
   hits: (n: number) => (n === 1 ? "1 result" : `${n} results`),
   messages: (n: string) => (n === "1" ? "1 message" : `${n} messages`),
-  entries: (n: string) => (n === "1" ? "1 entry in the log" : `${n} entries in the log`),
   branchesOf: (n: string) => `${n} branches`,
   since: (day: string) => (day === "" ? "since" : `since ${day}`),
   rename: "Rename",

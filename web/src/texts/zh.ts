@@ -15,7 +15,6 @@ export const zh: Texts = {
   noHits: "没有找到相关内容。",
   hits: (n) => `${n} 条结果`,
   messages: (n) => `${n} 条消息`,
-  entries: (n) => `日志中 ${n} 个条目`,
   branchesOf: (n) => `${n} 个分支`,
   since: (day) => (day === "" ? "开始于" : `始于 ${day}`),
   rename: "重命名",

@@ -28,6 +28,7 @@ from everthread.core.ids import owner_scope
 from everthread.core.log import BranchRow, Decision, IntentInputs
 from everthread.core.notes import Note, Use, namespace_scope
 from everthread.core.nouns import ConversationInfo, EraseReport, Message, Ref
+from everthread.core.ports import ListPosition
 from everthread.history.payload_json import decode_json
 from everthread.history.titles import may_quote
 from everthread.text.words import index_text
@@ -48,6 +49,15 @@ _DAMAGED = "an entry is damaged: run verify"
 def is_place(row: str) -> str:
     """The SQL of `Entry.is_place`, for the row of `entries` by this alias."""
     return f"{row}.kind = {Kind.MESSAGE:d} AND ({row}.how IS NULL OR {row}.how = {Revision.EDIT:d})"
+
+
+def last_said_at(entries: Sequence[Entry]) -> int | None:
+    """When the last message among new entries was said: by itself, if it says so, and never after it was stored."""
+    last = next((entry for entry in reversed(entries) if entry.is_place), None)
+    if last is None:
+        return None
+    own = Message(last).said_at if b'"created_at"' in (last.raw or b"") else None
+    return last.created_at if own is None else min(to_micros(own), last.created_at)
 
 
 def row_payload(entry: Entry) -> bytes | None:
@@ -191,7 +201,18 @@ def info_from_row(row: Any) -> ConversationInfo:
         deleted_at=None if row[10] is None else from_micros(row[10]),
         entry_count=row[11],
         chain=bytes(row[12]),
+        message_count=row[13],
+        last_said_at=None if row[14] is None else from_micros(row[14]),
     )
+
+
+LISTED_AT = "coalesce(c.last_said_at, c.created_at)"
+"""The SQL of what lists go by in the order `said`."""
+
+
+def next_position(number: int, last: ConversationInfo) -> ListPosition:
+    """Where the page after this conversation begins."""
+    return ListPosition(number, to_micros(last.last_said_at or last.created_at))
 
 
 def compaction_values(compaction: Compaction) -> tuple[Any, ...]:
@@ -390,7 +411,7 @@ _RECORD = (
 
 CONVERSATION_COLUMNS = (
     "c.number, c.owner, c.id, p.id, c.title, c.metadata, c.is_active, c.off_record, c.created_at, c.updated_at, "
-    "c.deleted_at, c.entry_count, c.chain"
+    "c.deleted_at, c.entry_count, c.chain, c.leaf_depth, c.last_said_at"
 )
 CANNOT_REACH = (
     "backups and exports made earlier (restoring one of ours applies this erasure again)",

@@ -8,12 +8,13 @@ transaction, PostgreSQL each step in one, under a lock. So a migration killed an
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Literal, NamedTuple
 
 from everthread.adapters.jobs.postgres_statements import DROP_ROUNDS, INDEX_ROUNDS
+from everthread.core.entries import SEQ_BITS, EntryOrigin
 from everthread.core.errors import StoreError
 
 Database = Literal["sqlite", "postgres"]
@@ -138,11 +139,39 @@ def _add_unused_columns(database: Database) -> Sequence[str]:
     return [f"ALTER TABLE conversations ADD COLUMN {column} BIGINT" for column in _UNUSED]
 
 
+_FILL_LAST_SAID_AT = f"""
+UPDATE conversations
+SET last_said_at = (
+    SELECT CASE WHEN e.origin = {EntryOrigin.IMPORT:d} THEN conversations.created_at ELSE e.created_at END
+    FROM entries e WHERE {{leaf}})
+WHERE leaf_seq > 0 AND erased_at IS NULL"""
+_LEAF: Mapping[Database, str] = {
+    "sqlite": f"e.key = (conversations.number << {SEQ_BITS} | conversations.leaf_seq)",
+    "postgres": "e.owner = conversations.owner AND e.conversation = conversations.number "
+    "AND e.seq = conversations.leaf_seq",
+}
+
+
+def _keep_when_was_said_last(database: Database) -> Sequence[str]:
+    """Lists of conversations go by it. When an imported message was said stands in its packed payload, where SQL cannot
+    read it: its conversation's beginning is nearer than the time of the import."""
+    if_missing = "IF NOT EXISTS " if database == "postgres" else ""  # there, version 1 makes the table as it is now
+    return [
+        f"ALTER TABLE conversations ADD COLUMN {if_missing}last_said_at BIGINT",
+        _FILL_LAST_SAID_AT.format(leaf=_LEAF[database]),
+    ]
+
+
+def _forget_when_was_said_last(database: Database) -> Sequence[str]:
+    return ["ALTER TABLE conversations DROP COLUMN last_said_at"]
+
+
 MIGRATIONS = (
     Migration(version=1, upgrade=_first_from_0021, downgrade=drop),
     Migration(version=2, upgrade=_let_owners_take_turns, downgrade=_let_jobs_wait_in_one_line),
     Migration(version=3, upgrade=_commit_to_settings, downgrade=_forget_settings_committed_to),
     Migration(version=4, upgrade=_drop_unused_columns, downgrade=_add_unused_columns),
+    Migration(version=5, upgrade=_keep_when_was_said_last, downgrade=_forget_when_was_said_last),
 )
 """Every step, oldest first. A new one comes with the same change in `schema.sql`: a test compares what both make."""
 

@@ -36,7 +36,8 @@ CREATE TABLE conversations (
     active_branch INTEGER NOT NULL,
     leaf_seq BIGINT NOT NULL DEFAULT 0,     -- of the active branch; of the others these stand in `branches`
     leaf_depth INTEGER NOT NULL DEFAULT 0,
-    compaction_check_at INTEGER NOT NULL DEFAULT 0
+    compaction_check_at INTEGER NOT NULL DEFAULT 0,
+    last_said_at BIGINT                     -- when its newest message was said: lists go by it
     , PRIMARY KEY (owner, id)                                       --postgres
 );
 CREATE UNIQUE INDEX conversations_by_id ON conversations (owner, id);  --sqlite

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 
 _TITLE_CHARACTERS = 60
-_RECENT_LIMIT = 1_000
-"""The most recently used conversation is looked for among this many of the newest."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -110,10 +108,9 @@ class ChatSession:
         return state.values.get("todos") or ()
 
     async def recent(self, limit: int = 15) -> list[Conversation]:
-        """Conversations, most recently used first, without those of subagents."""
-        page = await self.et.conversations.list(self.owner, limit=min(_RECENT_LIMIT, MAX_PAGE))
-        own = [one for one in page.items if one.parent_id is None]
-        self.known = sorted(own, key=lambda one: one.updated_at, reverse=True)[:limit]
+        """Conversations, that in which something was said last first, without those of subagents."""
+        page = await self.et.conversations.list(self.owner, limit=MAX_PAGE, order="said")
+        self.known = [one for one in page.items if one.parent_id is None][:limit]
         return self.known
 
     async def resume(self, name: str | None) -> Conversation:

@@ -112,7 +112,7 @@ async def resume(console: ChatConsole, name: str) -> str:
     session = console.session
     if not name:
         lines = [
-            f"{at:>3}  {format_time(one.updated_at)}  {one_line(one.title or one.id)}"
+            f"{at:>3}  {format_time(one.info.last_said_at)}  {one_line(one.title or one.id)}"
             for at, one in enumerate(await session.recent(), start=1)
         ]
         return "\n".join([*lines, "/resume NUMBER continues one."]) if lines else "No conversations yet."
@@ -127,7 +127,7 @@ async def recap(conversation: Conversation) -> str:
     said = [one for one in await conversation.tail(_RECAP_READ) if one.text and one.role in ("user", "assistant")]
     lines = [f"{_speaker(one)}: {_shortened(one_line(one.text))}" for one in said[-_RECAP_SHOWN:]]
     title = one_line(conversation.title or "") or conversation.id
-    return "\n".join([f"Continuing “{title}”, {counted(conversation.info.entry_count, 'message')}.", *lines])
+    return "\n".join([f"Continuing “{title}”, {counted(conversation.info.message_count, 'message')}.", *lines])
 
 
 def _speaker(message: Message) -> str:

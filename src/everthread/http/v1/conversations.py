@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from everthread.conversation import MAX_TITLE_CHARACTERS
 from everthread.core.ids import MAX_ID_CHARACTERS
+from everthread.core.ports import ListOrder
 from everthread.http.dependencies import (
     CallerDep,
     ConversationDep,
@@ -81,10 +82,13 @@ async def list_conversations(
     cursor: Cursor = None,
     include_deleted: bool = False,
     parent_id: ParentId = None,
+    order: Annotated[
+        ListOrder, Query(description="By their creation, or by when something was said last.")
+    ] = "created",
 ) -> Response:
     """Your conversations, newest first."""
     page = await et.conversations.list(
-        caller.owner, limit=limit, cursor=cursor, include_deleted=include_deleted, parent_id=parent_id
+        caller.owner, limit=limit, cursor=cursor, include_deleted=include_deleted, parent_id=parent_id, order=order
     )
     return JsonResponse({"items": [conversation_out(one) for one in page.items], "next_cursor": page.next_cursor})
 

@@ -29,6 +29,8 @@ class ConversationOut(BaseModel):
     is_deleted: bool
     off_record: bool
     entry_count: int = Field(description="Entries in its log, including marks and revisions.")
+    message_count: int = Field(description="Messages of its active branch, including deleted ones.")
+    last_said_at: datetime | None = Field(description="When its newest message was said, wherever that was.")
     created_at: datetime
     updated_at: datetime
     deleted_at: datetime | None
@@ -158,6 +160,8 @@ def conversation_out(one: Conversation) -> dict[str, Any]:
         "is_deleted": one.is_deleted,
         "off_record": info.off_record,
         "entry_count": info.entry_count,
+        "message_count": info.message_count,
+        "last_said_at": info.last_said_at,
         "created_at": info.created_at,
         "updated_at": info.updated_at,
         "deleted_at": info.deleted_at,

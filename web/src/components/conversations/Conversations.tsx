@@ -132,7 +132,7 @@ function OneLine({ line, current, running, onOpen, shut, onToggle }: LineProps) 
       <span className="title">{title}</span>
       {running === conversation.id && <span className="dot" role="img" aria-label={t.running} />}
       {conversation.isOffRecord && <span className="tag">{t.offRecordTag}</span>}
-      <span className="faint number" title={t.entries(count(conversation.entries, language))}>{brief(conversation.entries, language)}</span>
+      <span className="faint number" title={t.messages(count(conversation.messages, language))}>{brief(conversation.messages, language)}</span>
     </button>
   );
 }

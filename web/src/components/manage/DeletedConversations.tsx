@@ -22,7 +22,7 @@ export function DeletedConversations({ onOpen }: { readonly onOpen: (conversatio
         {deleted.data?.map((one) => (
           <li key={one.id} className="row">
             <button className="link grow" onClick={() => onOpen(one.id)}>{firstLine(one.title ?? "") || t.untitled}</button>
-            <span className="faint number">{t.entries(count(one.entries, language))} · {day(one.updatedAt, language)}</span>
+            <span className="faint number">{t.messages(count(one.messages, language))} · {day(one.saidAt, language)}</span>
             <button onClick={() => change.mutate({ id: one.id, isBack: true })}>{t.restore}</button>
             <button className="danger" onClick={() => setErasing({ conversation: one.id, title: one.title ?? "" })}>{t.erase}</button>
           </li>

@@ -18,7 +18,7 @@ from everthread.core.errors import Conflict, Erased, Invalid
 from everthread.core.log import BranchRow, Intent
 from everthread.core.nouns import ConversationInfo, Ref
 from everthread.core.paths import path_segments, within
-from everthread.core.ports import ListPosition, NewConversation, PathQuery
+from everthread.core.ports import ListOrder, ListPosition, NewConversation, PathQuery
 
 R = TypeVar("R")
 
@@ -70,19 +70,23 @@ class InMemoryConversations:
         position: ListPosition | None,
         include_deleted: bool,
         parent_id: str | None,
+        order: ListOrder = "created",
     ) -> tuple[Sequence[ConversationInfo], ListPosition | None]:
         rows = [
             row
-            for row in reversed(self._database.rows.values())
+            for row in self._in_order(order)
             if row.info.owner == owner
             and not row.is_erased
             and (include_deleted or row.info.deleted_at is None)
             and (parent_id is None or row.info.parent_id == parent_id)
-            and (position is None or row.number < position.number)
+            and (position is None or _place(row.position, order) < _place(position, order))
         ]
         shown = rows[:limit]
-        following = ListPosition(shown[-1].number) if shown and len(rows) > limit else None
+        following = shown[-1].position if shown and len(rows) > limit else None
         return [handed_out(row.info) for row in shown], following
+
+    def _in_order(self, order: ListOrder) -> Sequence[ConversationRow]:
+        return sorted(self._database.rows.values(), key=lambda row: _place(row.position, order), reverse=True)
 
     async def update(self, ref: Ref, changes: Mapping[str, Any]) -> ConversationInfo:
         row = self._database.row(ref)
@@ -98,6 +102,10 @@ class InMemoryConversations:
 
     async def changes(self, ref: Ref, *, after: int, limit: int) -> Sequence[SettingsChange]:
         return self._database.row_or_tombstone(ref).changes[after : after + limit]
+
+
+def _place(position: ListPosition, order: ListOrder) -> tuple[int, int]:
+    return (position.said_at if order == "said" else 0, position.number)
 
 
 class InMemoryLog:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from everthread.adapters.stores.layout import is_indexed, revisions_of, uses_in, words_of
+from everthread.adapters.stores.layout import is_indexed, last_said_at, next_position, revisions_of, uses_in, words_of
 from everthread.compaction.summary_chain import summary_chain
 from everthread.core.chain import SettingsChange, next_change
 from everthread.core.checkpoints import (
@@ -32,7 +32,7 @@ from everthread.core.log import BranchRow, CompactionQuery, Decision, Idempotenc
 from everthread.core.notes import Use
 from everthread.core.nouns import ConversationInfo, Ref
 from everthread.core.paths import holds
-from everthread.core.ports import CompactionPosition
+from everthread.core.ports import CompactionPosition, ListPosition
 
 
 @dataclass(slots=True)
@@ -193,6 +193,11 @@ class ConversationRow:
     """How often, and when last."""
 
     @property
+    def position(self) -> ListPosition:
+        """Its place in lists."""
+        return next_position(self.number, self.info)
+
+    @property
     def head(self) -> LogHead:
         info = self.info
         state = (self.active, self.is_erased, info.off_record, self.compaction_check_at)
@@ -264,11 +269,15 @@ class ConversationRow:
             self.compaction_check_at if decision.compaction_check_at is None else decision.compaction_check_at
         )
         if decision.entries or decision.active is not None:
+            said_at = last_said_at(decision.entries)
+            new = None if said_at is None else from_micros(said_at)
             self.info = replace(
                 self.info,
                 entry_count=len(self.entries),
                 chain=decision.chain or self.info.chain,
                 updated_at=from_micros(now),
+                message_count=self.branches[self.active].leaf_depth,
+                last_said_at=max((at for at in (self.info.last_said_at, new) if at is not None), default=None),
             )
 
     def note_change(self, now: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from everthread.adapters.stores.layout import info_from_row
+from everthread.adapters.stores.layout import info_from_row, next_position
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase
 from everthread.core.chain import SettingsChange, genesis, next_change
@@ -14,7 +14,7 @@ from everthread.core.clock import to_micros
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound
 from everthread.core.failpoints import reach
 from everthread.core.nouns import ConversationInfo, Ref
-from everthread.core.ports import ListPosition, NewConversation
+from everthread.core.ports import ListOrder, ListPosition, NewConversation
 
 _NEWEST = 1 << 62
 
@@ -45,14 +45,16 @@ class PostgresConversations:
         position: ListPosition | None,
         include_deleted: bool,
         parent_id: str | None,
+        order: ListOrder = "created",
     ) -> tuple[Sequence[ConversationInfo], ListPosition | None]:
         before = _NEWEST if position is None else max(0, min(position.number, _NEWEST))
-        statement = sql.LIST_CONVERSATIONS if parent_id is None else sql.LIST_CHILDREN
+        statement = (sql.LIST_CONVERSATIONS if parent_id is None else sql.LIST_CHILDREN)[order]
+        said_before = () if order == "created" else (_NEWEST if position is None else position.said_at,)
         parent = () if parent_id is None else (parent_id,)
-        values = (owner, before, include_deleted, limit + 1, *parent)
+        values = (owner, include_deleted, limit + 1, before, *said_before, *parent)
         found = await self._database.pool.read(lambda c: numbered_conversations(c, statement, *values))
         shown = found[:limit]
-        following = ListPosition(shown[-1][0]) if shown and len(found) > limit else None
+        following = next_position(*shown[-1]) if shown and len(found) > limit else None
         return [info for _, info in shown], following
 
     async def update(self, ref: Ref, changes: Mapping[str, Any]) -> ConversationInfo:

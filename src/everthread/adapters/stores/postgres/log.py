@@ -15,6 +15,7 @@ from everthread.adapters.jobs.postgres import PostgresJobs
 from everthread.adapters.stores.layout import (
     LARGE_BYTES,
     is_indexed,
+    last_said_at,
     payload_rows,
     revisions_of,
     row_payload,
@@ -224,7 +225,8 @@ async def _apply(
         await jobs.put(connection, key.number, Ref(seen.head.owner, seen.head.id), decision.jobs, now)
     if decision.entries or decision.active is not None:
         head = _new_head(seen.head, decision, active)
-        await connection.execute(sql.ADVANCE, *_branches(key, branches), *head, now)
+        said_at = last_said_at(decision.entries)
+        await connection.execute(sql.ADVANCE, *_branches(key, branches), *head, now, said_at)
         reach("fork.written")
         reach("append.head_written")
     elif branches:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from everthread.adapters.jobs.postgres_statements import JOBS_IN_STATE
@@ -12,6 +13,7 @@ from everthread.adapters.stores.layout import (
     INSERT_COLUMNS,
     ITEM_COLUMNS,
     KEY_COLUMNS,
+    LISTED_AT,
     REPLY_COLUMNS,
     THREAD_COLUMNS,
     WRITE_COLUMNS,
@@ -19,6 +21,7 @@ from everthread.adapters.stores.layout import (
 )
 from everthread.core.checkpoints import CheckpointState
 from everthread.core.entries import HIDDEN_FLAGS, SEQ_BITS, SEQ_MASK, Flag, Kind, Mark, Revision
+from everthread.core.ports import ListOrder
 
 
 class ConversationKey(NamedTuple):
@@ -63,17 +66,21 @@ CONVERSATION_STATE = "SELECT number, erased_at, off_record FROM conversations WH
 GET_CONVERSATION = f"{_CONVERSATION} WHERE c.owner = $1 AND c.id = $2 AND c.erased_at IS NULL"
 """One conversation of one owner."""
 
-LIST_CONVERSATIONS = f"""
-{_CONVERSATION}
-WHERE c.owner = $1 AND c.number < $2 AND c.erased_at IS NULL AND ($3 OR c.deleted_at IS NULL)
-ORDER BY c.number DESC LIMIT $4"""
+_LISTED = "c.owner = $1 AND c.erased_at IS NULL AND ($2 OR c.deleted_at IS NULL)"
+_OF_PARENT = "c.parent_number = (SELECT number FROM conversations WHERE owner = $1 AND id = {parent})"
+_BY_CREATION = "c.number < $4 ORDER BY c.number DESC LIMIT $3"
+_BY_WHAT_WAS_SAID = f"({LISTED_AT}, c.number) < ($5::bigint, $4) ORDER BY {LISTED_AT} DESC, c.number DESC LIMIT $3"
+
+LIST_CONVERSATIONS: Mapping[ListOrder, str] = {
+    "created": f"{_CONVERSATION} WHERE {_LISTED} AND {_BY_CREATION}",
+    "said": f"{_CONVERSATION} WHERE {_LISTED} AND {_BY_WHAT_WAS_SAID}",
+}
 """One page of an owner's conversations, newest first."""
 
-LIST_CHILDREN = f"""
-{_CONVERSATION}
-WHERE c.parent_number = (SELECT number FROM conversations WHERE owner = $1 AND id = $5)
-  AND c.owner = $1 AND c.number < $2 AND c.erased_at IS NULL AND ($3 OR c.deleted_at IS NULL)
-ORDER BY c.number DESC LIMIT $4"""
+LIST_CHILDREN: Mapping[ListOrder, str] = {
+    "created": f"{_CONVERSATION} WHERE {_OF_PARENT.format(parent='$5')} AND {_LISTED} AND {_BY_CREATION}",
+    "said": f"{_CONVERSATION} WHERE {_OF_PARENT.format(parent='$6')} AND {_LISTED} AND {_BY_WHAT_WAS_SAID}",
+}
 """One page of a conversation's children, newest first."""
 
 ALL_CONVERSATIONS = f"{_CONVERSATION} ORDER BY c.number"
@@ -244,7 +251,7 @@ ADVANCE = f"""
 WITH written AS ({WRITE_BRANCHES})
 UPDATE conversations
 SET entry_count = $9, chain = $10, active_branch = $11, leaf_seq = $12, leaf_depth = $13, compaction_check_at = $14,
-    updated_at = $15
+    updated_at = $15, last_said_at = greatest(last_said_at, $16::bigint)
 WHERE owner = $1 AND number = $2"""
 """Move the head of a log together with its branches."""
 

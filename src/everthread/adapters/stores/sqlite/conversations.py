@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from everthread.adapters.stores.layout import info_from_row
+from everthread.adapters.stores.layout import info_from_row, next_position
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.engine import SqliteDatabase
 from everthread.core.chain import SettingsChange, genesis, next_change
@@ -15,7 +15,7 @@ from everthread.core.clock import to_micros
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreDamaged
 from everthread.core.failpoints import reach
 from everthread.core.nouns import ConversationInfo, Ref
-from everthread.core.ports import ListPosition, NewConversation
+from everthread.core.ports import ListOrder, ListPosition, NewConversation
 
 _NEWEST = 1 << 62
 _COLUMNS = ("title", "metadata", "is_active", "deleted_at")
@@ -47,19 +47,22 @@ class SqliteConversations:
         position: ListPosition | None,
         include_deleted: bool,
         parent_id: str | None,
+        order: ListOrder = "created",
     ) -> tuple[Sequence[ConversationInfo], ListPosition | None]:
-        statement = sql.LIST_CONVERSATIONS if parent_id is None else sql.LIST_CHILDREN
+        statement = (sql.LIST_CONVERSATIONS if parent_id is None else sql.LIST_CHILDREN)[order]
         values = {
             "owner": owner,
             "before": _NEWEST if position is None else min(position.number, _NEWEST),
+            "said_before": _NEWEST if position is None else position.said_at,
             "include_deleted": include_deleted,
             "parent": parent_id,
             "limit": limit + 1,
         }
         rows = await self._database.engine.read(lambda c: c.execute(statement, values).fetchall())
         shown = rows[:limit]
-        following = ListPosition(shown[-1][0]) if shown and len(rows) > limit else None
-        return conversation_infos(shown), following
+        infos = conversation_infos(shown)
+        following = next_position(shown[-1][0], infos[-1]) if shown and len(rows) > limit else None
+        return infos, following
 
     async def update(self, ref: Ref, changes: Mapping[str, Any]) -> ConversationInfo:
         now = self._database.now()

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from everthread.adapters.jobs import sqlite as jobs
 from everthread.adapters.jobs.sqlite import SqliteJobs
-from everthread.adapters.stores.layout import payload_rows, revisions_of, row_payload, settled
+from everthread.adapters.stores.layout import last_said_at, payload_rows, revisions_of, row_payload, settled
 from everthread.adapters.stores.sqlite import checkpoints, compactions, id_index, turns
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.engine import SqliteDatabase
@@ -233,7 +233,8 @@ def _apply(
         count = seen.head.entry_count + len(decision.entries)
         chain = decision.chain or seen.head.chain
         leaf = (active.number, active.leaf_seq, active.leaf_depth)
-        connection.execute(sql.ADVANCE, (count, chain, *leaf, compaction_check_at, now, number))
+        said_at = last_said_at(decision.entries)
+        connection.execute(sql.ADVANCE, (count, chain, *leaf, compaction_check_at, now, said_at, said_at, number))
         reach("append.head_written")
     elif compaction_check_at != seen.head.compaction_check_at:
         connection.execute(sql.SET_COMPACTION_CHECK_AT, (compaction_check_at, number))

@@ -5,6 +5,8 @@ What fits one of its other modules alone is there: the search index, packing, er
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from everthread.adapters.stores.layout import (
     CHECKPOINT_COLUMNS,
     COMPACTION_COLUMNS,
@@ -12,6 +14,7 @@ from everthread.adapters.stores.layout import (
     INSERT_COLUMNS,
     ITEM_COLUMNS,
     KEY_COLUMNS,
+    LISTED_AT,
     REPLY_COLUMNS,
     THREAD_COLUMNS,
     WRITE_COLUMNS,
@@ -19,6 +22,7 @@ from everthread.adapters.stores.layout import (
 )
 from everthread.core.checkpoints import CheckpointState
 from everthread.core.entries import HIDDEN_FLAGS, SEQ_BITS, SEQ_MASK, Flag, Kind, Mark, Revision
+from everthread.core.ports import ListOrder
 
 PAGE = 1024
 """Bytes of a page of a new file. Packed messages fill such pages as well as larger ones; each of the many tables that
@@ -104,18 +108,22 @@ CONVERSATION_STATE = "SELECT number, erased_at, off_record FROM conversations WH
 GET_CONVERSATION = f"{_CONVERSATION} WHERE c.owner = ? AND c.id = ? AND c.erased_at IS NULL"
 """One conversation of one owner."""
 
-LIST_CONVERSATIONS = f"""
-{_CONVERSATION}
-WHERE c.owner = :owner AND c.number < :before AND c.erased_at IS NULL
-  AND (:include_deleted OR c.deleted_at IS NULL)
-ORDER BY c.number DESC LIMIT :limit"""
+_LISTED = "c.owner = :owner AND c.erased_at IS NULL AND (:include_deleted OR c.deleted_at IS NULL)"
+_PAGES: Mapping[ListOrder, str] = {
+    "created": "c.number < :before ORDER BY c.number DESC LIMIT :limit",
+    "said": f"({LISTED_AT}, c.number) < (:said_before, :before) ORDER BY {LISTED_AT} DESC, c.number DESC LIMIT :limit",
+}
+
+LIST_CONVERSATIONS = {order: f"{_CONVERSATION} WHERE {_LISTED} AND {page}" for order, page in _PAGES.items()}
 """One page of an owner's conversations, newest first."""
 
-LIST_CHILDREN = f"""
+LIST_CHILDREN = {
+    order: f"""
 {_CONVERSATION}
 WHERE c.parent_number = (SELECT number FROM conversations WHERE owner = :owner AND id = :parent)
-  AND c.owner = :owner AND c.number < :before AND c.erased_at IS NULL AND (:include_deleted OR c.deleted_at IS NULL)
-ORDER BY c.number DESC LIMIT :limit"""
+  AND {_LISTED} AND {page}"""
+    for order, page in _PAGES.items()
+}
 """One page of a conversation's children, newest first."""
 
 ALL_CONVERSATIONS = f"{_CONVERSATION} ORDER BY c.number"
@@ -312,7 +320,8 @@ UPDATE entries SET newest_seq = coalesce(?, newest_seq), flags = (flags | ?) & ~
 
 ADVANCE = """
 UPDATE conversations
-SET entry_count = ?, chain = ?, active_branch = ?, leaf_seq = ?, leaf_depth = ?, compaction_check_at = ?, updated_at = ?
+SET entry_count = ?, chain = ?, active_branch = ?, leaf_seq = ?, leaf_depth = ?, compaction_check_at = ?,
+    updated_at = ?, last_said_at = max(coalesce(last_said_at, ?), coalesce(?, last_said_at))
 WHERE number = ?"""
 """Move the head of a log."""
 
