@@ -9,7 +9,7 @@ from everthread.compaction.extract import extract
 from everthread.compaction.fact_ranking import facts_of_sources
 from everthread.compaction.gate import Accepted, check_summary
 from everthread.compaction.sources import ChildSummary, Source
-from everthread.compaction.standing import is_standing
+from everthread.compaction.standing import is_standing, standing_lines, with_standing
 from everthread.context.tokens import count_tokens
 from tests.compaction.spans import assistant, user
 
@@ -82,7 +82,25 @@ NO_ORDER = (
     "你对什么过敏吗？",
     "我叫他明天来",
     "今天的会开得不错",
+    "the pipes are noisy but always were",
+    "they wanted to call back and never did",
+    "my mistake is always mixing up left and right",
+    "don't merge it yet, Ravi is reading",
 )
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'Write "may" and never "can" in the contract.',
+        "we use npm, not yarn, when you add packages",
+        "pls dont leave voicemails, my son deletes them",
+        "give me the short version first, the details after",
+        "never feed the dog at the table",
+    ],
+)
+def test_an_order_needs_no_certain_form(said: str) -> None:
+    assert is_standing(said)
 
 
 @pytest.mark.parametrize("said", NO_ORDER)
@@ -101,6 +119,34 @@ def test_every_order_is_in_view_after_three_levels_of_condensing(orders: tuple[s
             for pair in pairs
         ]
     assert [order for order in orders if order not in level[0].text] == []
+
+
+ANSWERS = (
+    ("Before we start: any allergies to medicines?", "sulfa drugs. it was bad"),
+    ("Is there anything you can't eat?", "walnuts"),
+    ("What should I call you?", "Mo is fine"),
+    ("您有什么忌口吗？", "羊肉和香菜"),
+    ("请问怎么称呼您？", "沈一舟"),
+)
+
+
+@pytest.mark.parametrize(("asked", "answer"), ANSWERS)
+def test_an_answer_about_a_person_holds_for_good(asked: str, answer: str) -> None:
+    told = _stretch(10, ())
+    part = [assistant(1, asked), user(2, answer), *told]
+    first = answer.partition(".")[0]
+    for text in (
+        extract(part, max_tokens=200, count_tokens=count_tokens),
+        with_standing("## Facts\n- user: they counted boats [#15]", part, 500, count_tokens),
+    ):
+        (standing,) = (one for one in text.split("## ") if one.startswith("Keep in mind"))
+        assert f"{asked.partition(': ')[2] or asked} → " in standing
+        assert first in standing
+
+
+@pytest.mark.parametrize(("asked", "answer"), [("Any allergies?", "none that I know"), ("您有什么忌口吗？", "没有")])
+def test_a_no_to_such_a_question_is_none(asked: str, answer: str) -> None:
+    assert list(standing_lines([assistant(1, asked), user(2, answer)])) == []
 
 
 @pytest.mark.parametrize("orders", [ENGLISH, CHINESE])

@@ -172,7 +172,7 @@ def _may_be_request(one: Statement) -> bool:
     text = cues.without_opening(one.piece.text)
     if not is_user(one.source) or one.piece.kind != "prose" or cues.is_polite(text) or cues.affirms(text):
         return False
-    return len(one.terms) >= 3 and not is_standing(text)
+    return len(one.terms) >= 3 and not is_standing(text) and not _tells_of_person(one)
 
 
 def _answered(sources: Sequence[Source]) -> list[bool]:
@@ -257,7 +257,7 @@ def quick_score(one: Statement, salience: float, facts: dict[str, float]) -> flo
 def section_of(one: Statement, *, holds_facts: bool) -> Section:
     """Where a piece belongs. Users set goals and decide; an answer gives facts."""
     text = one.piece.text
-    if is_user(one.source) and one.piece.kind != "code" and is_standing(text):
+    if is_user(one.source) and one.piece.kind != "code" and (is_standing(text) or _tells_of_person(one)):
         return "standing"
     if not is_user(one.source):
         return "decisions" if one.works_alone and one.piece.kind == "prose" and cues.decides(text) else "facts"
@@ -273,6 +273,13 @@ def section_of(one: Statement, *, holds_facts: bool) -> Section:
             return "open"
         return "goal" if len(one.terms) >= (SHORT_TERMS if text.isascii() else 2 * SHORT_TERMS) else "facts"
     return _section_of_statement(text, among_people=one.among_people)
+
+
+def _tells_of_person(one: Statement) -> bool:
+    """Whether it answers what others have to heed of its speaker."""
+    return (
+        one.question is not None and bool(one.terms) and cues.answers_of_person(one.question.piece.text, one.piece.text)
+    )
 
 
 def _section_of_statement(text: str, *, among_people: bool) -> Section:

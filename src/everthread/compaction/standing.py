@@ -42,14 +42,32 @@ def _may_stand(text: str) -> bool:
 
 def standing_lines(sources: Sequence[Source]) -> Iterator[SummaryLine]:
     """What users said that holds for all times."""
+    asked: Source | None = None
     for source in sources:
-        if not is_user(source) or not _may_stand(source.text):
+        if not is_user(source):
+            asked = source if source.text.strip() and not source.is_tool_result else asked
             continue
-        for piece in split_sentences(source.text):
-            if piece.kind != "code" and is_standing(piece.text):
-                yield SummaryLine(
-                    section="standing", text=to_one_line(piece.text), first_seq=source.seq, last_seq=source.seq
-                )
+        if asked is not None and (answered := _answered_for_good(asked, source)):
+            yield answered
+        elif _may_stand(source.text):
+            for piece in split_sentences(source.text):
+                if piece.kind != "code" and is_standing(piece.text):
+                    yield SummaryLine(
+                        section="standing", text=to_one_line(piece.text), first_seq=source.seq, last_seq=source.seq
+                    )
+        asked = None
+
+
+def _answered_for_good(asked: Source, answer: Source) -> SummaryLine | None:
+    """What a user must be heeded in, as the answer to who asked for it: "Any allergies?", "penicillin"."""
+    pieces = split_sentences(asked.text)
+    if not pieces or len(answer.text) > _LONGEST_CHARS or not terms(answer.text):
+        return None
+    question = pieces[-1].text
+    if not cues.answers_of_person(question, answer.text):
+        return None
+    text = to_one_line(f"{question} → {answer.text}")
+    return SummaryLine(section="standing", text=text, first_seq=asked.seq, last_seq=answer.seq)
 
 
 def with_standing(prose: str, sources: Sequence[Source], most_tokens: int, count_tokens: TokenCounter) -> str:

@@ -122,16 +122,25 @@ _LASTING = _cue(
     其实|更正|不对|说错|记错|截止|预算
     """,
 )
+_NOT_TOLD = "".join(f"(?<!{word} )" for word in "i he it she you we they has had have is are was were but".split())
+_PAST = r"been|had|was|were|is|are|has|did|does|got|came|went|saw|made|wanted|\w{2,}[^eb\s]ed\b"
+_ALWAYS_OR_NEVER = rf"""
+    {_NOT_TOLD}(?:always (?!{_PAST}|the\b)|never (?!{_PAST}|mind\b))[\"“']?[a-z]+
+"""
+"""An order has no subject and stands in no past: what was always so, or never done, is told."""
 _RULE = _cue(
-    """
-    (?<!i )(?<!he )(?<!it )(?<!she )(?<!you )(?<!we )(?<!they )(?<!has )(?<!had )(?<!have )always (?!been|had)[a-z]+
-    (?<!i )(?<!he )(?<!it )(?<!she )(?<!you )(?<!we )(?<!they )(?<!has )(?<!had )(?<!have )never (?!been|had|mind)[a-z]+
+    _ALWAYS_OR_NEVER
+    + r"""
     (?:you|we|they|it|must|should|shall|may|can) (?:should |must |may |can )(?:always|never) [a-z]+
     from now on|going forward|at all times|under no circumstances|(?:must|may|shall) not|mustn't|by default
     (?:keep|bear) (?:(?:that|this|it) )?in mind|(?<!i )remember (?:that|this|to|i|my|we)
     (?:every|each) time (?:i|you|we)
     (?:do not|don'?t|dont) (?:ever|tell|show|use|put|post|mention|share|send|call|touch|write|include)
-    (?:do not|don'?t|dont) (?:log|contact|deploy|push|commit|merge|delete|offer|suggest|book|sign|store|print|publish)
+    (?:do not|don'?t|dont) (?!(?:\w+ ){1,4}yet)(?:log|contact|deploy|push|commit|merge|delete|offer|suggest|book|sign)
+    (?:do not|don'?t|dont) (?!(?:\w+ ){1,4}yet)(?:store|print|publish|ring|phone|text|e?mail|wake|interrupt)
+    (?:do not|don'?t|dont) leave (?:me )?(?:any |a )?(?:voice ?mails?|voice messages?|messages?)
+    (?:we|i) (?:only |all )?use [a-z][\w.+#-]+,? (?:and )?not [a-z][\w.+#-]+
+    (?:explain|show|give)(?: [\w']+){1,6} first
     (?:do not|don'?t|dont) (?:quote|bring|start|end)
     only (?:ever )?(?:answer|reply|use|write|contact|call|speak|suggest|book|send|inside|within|after|before)
     (?:please |pls )?(?:answer|reply|respond|write|speak)(?: to)?(?: me)?(?: only)? in [a-z]+
@@ -167,6 +176,26 @@ _PERSONAL = _cue(
     我的?(?:老婆|老公|妻子|丈夫|儿子|女儿|妈妈?|爸爸?)(?:叫|是|对|有)
     """,
 )
+_ASKED_OF_PERSON = _cue(
+    """
+    allerg\\w+|intoleran\\w+|diet(?:ary)?|vegetarian|vegan|pregnant|medical conditions?
+    (?:can'?t|cannot|don'?t|do not|not) (?:eat|drink|have)|(?:should|shall|may|can|do) (?:i|we) (?:call|address) you
+    your (?:first |last |full )?name
+    """,
+    """
+    过敏|忌口|不能吃|不吃|吃素|怀孕|慢性病|怎么称呼|如何称呼|贵姓|您的?姓名|请问姓名
+    """,
+)
+_DENIAL = _cue(
+    """
+    no(?:t|ne|pe|thing|body)?|never|i don'?t|don'?t think
+    """,
+    """
+    没有?|不|无
+    """,
+    at_start=True,
+)
+_EXCEPT = _cue("only|just|but|except|apart from", "只|但|除了")
 _DONE = _cue(
     """
     booked|moved|changed|noted|saved|activated|created|sent|shipped|closed|opened|refunded|confirmed|deployed|pushed
@@ -180,9 +209,8 @@ _DONE = _cue(
 _RULE_SIGNS = tuple(
     "always|never|from now|going forward|at all times|no circumstances|must not|may not|shall not|mustn|default|in mind"
     "|remember|every time|each time|do not|don't|dont|only |answer|reply|respond|write|speak|make sure|for all"
-    "|for every|for any|please| pls| ever|in all |in every|call me|keep |shorter|briefer|longer|simpler|more ".split(
-        "|"
-    )
+    "|for every|for any|please| pls| ever| not | first|in all |in every|call me|keep |shorter|briefer|longer|simpler"
+    "|more ".split("|")
 )
 _PERSONAL_SIGNS = tuple(
     "allerg|intoleran|vegetarian|vegan|veggie|eliac|diabet|pregnan|halal|kosher|asthma|epilep|n't |nt |cannot| not "
@@ -337,6 +365,13 @@ def is_standing(sentence: str) -> bool:
 def orders_for_good(sentence: str) -> bool:
     """It says how something is always, or never, to be done."""
     return _may_hold(sentence, _RULE_SIGNS) and bool(_RULE().search(sentence))
+
+
+def answers_of_person(question: str, answer: str) -> bool:
+    """It answers what others have to heed of a person, or how to call them, and is no plain no."""
+    if not _ASKED_OF_PERSON().search(question) or not asks(question) or asks(answer):
+        return False
+    return not _DENIAL().search(answer) or bool(_EXCEPT().search(answer))
 
 
 def reports_done(sentence: str) -> bool:
