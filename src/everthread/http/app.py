@@ -103,6 +103,7 @@ def create_app(
     app.state.streams = streams
     app.state.metrics = metrics
     app.state.is_stopping = False
+    app.state.database_probe = None
     app.state.import_lock = asyncio.Lock()
     app.state.demo = demo
     app.state.mcp = mcp

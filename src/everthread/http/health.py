@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from importlib.metadata import version
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, FastAPI, Request
 from pydantic import BaseModel
 from starlette.responses import PlainTextResponse, Response
 
@@ -14,6 +15,9 @@ from everthread.http.dependencies import COMMON_DEPENDENCIES, EverthreadDep
 from everthread.http.errors import COMMON_PROBLEMS, HttpProblem, problem_responses
 from everthread.http.middleware import RequestMetrics
 from everthread.http.responses import JsonResponse
+from everthread.instance import Everthread
+
+_READY_SECONDS = 5.0
 
 router = APIRouter(dependencies=COMMON_DEPENDENCIES)
 
@@ -35,13 +39,29 @@ async def readyz(et: EverthreadDep, request: Request) -> Response:
     """The server can work: the database answers, and it is not about to stop."""
     if request.app.state.is_stopping:
         raise stopping_problem()
-    try:
-        await et.store.views.policy(None)
-    except StoreError as problem:
+    if not await _is_database_there(request.app, et):
         raise HttpProblem(
             503, "not_ready", "the database is not responding", next_step="Try again in a moment.", retryable=True
-        ) from problem
+        )
     return JsonResponse({"status": "ready"})
+
+
+async def _is_database_there(app: FastAPI, et: Everthread) -> bool:
+    """Whether it answers soon. One question at a time: where none is answered, more of them would take up all
+    connections."""
+    asked: asyncio.Task[bool] | None = app.state.database_probe
+    if asked is None or asked.done():
+        asked = app.state.database_probe = asyncio.create_task(_ask(et), name="is the database there?")
+    await asyncio.wait([asked], timeout=_READY_SECONDS)
+    return asked.done() and asked.result()
+
+
+async def _ask(et: Everthread) -> bool:
+    try:
+        await et.store.views.policy(None)
+    except StoreError:
+        return False
+    return True
 
 
 @router.get("/metrics", tags=["health"], response_class=PlainTextResponse, responses=COMMON_PROBLEMS)

@@ -33,6 +33,10 @@ from everthread.core.jobs import LOST, Job, JobHandler, JobState, Pace, error_te
 from everthread.core.nouns import Ref
 
 _OPEN_SECONDS = 5.0
+_NOTICE_DROPPED_PACKETS = {
+    "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3", "tcp_user_timeout": "60000",
+}  # fmt: skip
+"""A worker that listens would not notice for hours that the network drops what is sent."""
 
 
 class JobDead(Exception):
@@ -217,6 +221,7 @@ def conninfo(address: Address) -> str:
     flags = [f"-c {name}={_escape(value)}" for name, value in settings.items()]
     parameters["options"] = " ".join([*filter(None, [parameters.get("options")]), *flags])
     parameters["connect_timeout"] = str(address.connect_timeout)
+    parameters = {**_NOTICE_DROPPED_PACKETS, **parameters}
     return urlunsplit(parts._replace(query=urlencode(parameters, quote_via=quote)))
 
 

@@ -93,7 +93,7 @@ def _require(source: Path) -> None:
 
 @asynccontextmanager
 async def _session(address: Address) -> AsyncIterator[Connection]:
-    connection = await connect(address)
+    connection = await connect(address, command_timeout=None)
     try:
         await connection.execute(PATIENCE)
         yield connection

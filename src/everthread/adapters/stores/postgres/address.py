@@ -12,7 +12,7 @@ _SECRETS = ("password", "sslpassword")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """A `postgresql://` address. Three parameters in it are ours; the others are the driver's and the server's."""
+    """A `postgresql://` address. Four parameters in it are ours; the others are the driver's and the server's."""
 
     dsn: str = field(repr=False)
     """The address as the driver takes it, password included."""
@@ -26,6 +26,9 @@ class Address:
     """How many connections one event loop opens at most."""
     connect_timeout: int = 10
     """Seconds to wait for a connection."""
+    command_timeout: int = 60
+    """Seconds to wait for the answer to a statement, or for a connection of the pool to become free. Longer than
+    the longest wait for another's lock."""
 
     def for_programs(self) -> tuple[str, dict[str, str]]:
         """The address without its password, and the environment that holds it, for `pg_dump` and its like."""
@@ -44,7 +47,7 @@ class Address:
         return text
 
 
-_OURS = {"statement_cache_size": 0, "pool_size": 1, "connect_timeout": 1}
+_OURS = {"statement_cache_size": 0, "pool_size": 1, "connect_timeout": 1, "command_timeout": 1}
 """Our parameters and the least that each may be."""
 
 

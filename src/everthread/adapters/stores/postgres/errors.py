@@ -20,8 +20,8 @@ DRIVER: tuple[type[Exception], ...] = (
 UNREADABLE = (UnicodeDecodeError, JSONDecodeError)
 """The exceptions that reading a damaged row raises."""
 
-_LOST = ("08", "57P")
-"""States of a connection that failed, and of a server that shuts down, crashed or starts."""
+_LOST = ("08", "57P", "25P03")
+"""States of a connection that failed or was idle too long, and of a server that shuts down, crashed or starts."""
 _COLLIDED = ("40001", "40P01")
 _FULL = ("53100",)
 _CROWDED = ("53300",)
@@ -41,13 +41,21 @@ def is_lost(problem: Exception) -> bool:
 
 
 def is_worth_another_try(problem: Exception) -> bool:
-    """Whether an immediate retry may succeed; asked only for work whose commit had not begun."""
+    """Whether an immediate retry may succeed; asked only for work whose commit had not begun. Whoever has waited for an
+    answer in vain does not wait twice."""
+    if isinstance(problem, TimeoutError):
+        return False
     return is_lost(problem) or _state(problem) in _COLLIDED
 
 
 def translated(problem: Exception, address: Address) -> StoreError:
     """The error of an operation that was not committed."""
     state = _state(problem)
+    if isinstance(problem, TimeoutError):
+        return StoreBusy(
+            f"PostgreSQL did not answer within {address.command_timeout} seconds; nothing of this call was stored: "
+            "retry, or raise command_timeout in the address"
+        )
     if is_lost(problem):
         return StoreGone("the connection to PostgreSQL was lost; nothing of this call was stored: retry")
     if state in _FULL:
@@ -76,6 +84,14 @@ def cannot_connect(problem: Exception, address: Address) -> StoreError:
         return StoreError(f"{address.place} refuses the connection: {text(problem, address)}")
     why = "no answer" if isinstance(problem, TimeoutError) else text(problem, address)
     return StoreGone(f"cannot reach PostgreSQL at {address.place}: {why}; nothing was stored: retry when it is back")
+
+
+def none_free(address: Address) -> StoreBusy:
+    """The error of an operation that got no connection."""
+    return StoreBusy(
+        f"no connection to {address.place} became free within {address.command_timeout} seconds; nothing was stored: "
+        "retry, or raise pool_size in the address"
+    )
 
 
 def damaged(problem: ValueError) -> StoreDamaged:

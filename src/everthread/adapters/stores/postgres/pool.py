@@ -3,6 +3,10 @@
 A call takes a connection, works and gives it back. One that fails because its connection broke, or because
 it collided with another, is tried once more, unless its commit had begun: then nobody knows whether it happened,
 and the caller is told so. So a restart of the server costs at most the calls in mid commit.
+
+A network may also drop what is sent, without a word: no statement is waited for longer than `command_timeout`, and no
+connection is used again that did not answer in time. What may take hours has a connection of its own, which is given
+up when the server cannot be reached otherwise (`alone`).
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from everthread.adapters.stores.postgres.address import Address, parse
 from everthread.adapters.stores.postgres.signals import PostgresSignals
 from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock, to_micros
-from everthread.core.errors import DATABASE_CLOSED, Invalid, StoreError
+from everthread.core.errors import DATABASE_CLOSED, Invalid, StoreBusy, StoreError
 from everthread.core.failpoints import reach
 from everthread.core.timings import Timings
 
@@ -30,6 +34,8 @@ R = TypeVar("R")
 Row = Sequence[Any]
 
 _CLOSE_SECONDS = 10
+_ALIVE_SECONDS = 15.0
+"""How often a server that works on something long is asked whether it is still there."""
 _FIRST_OF_OTHERS = 10_000
 """Below this, PostgreSQL's sources give the numbers of types."""
 _NOT_ASKED = SimpleNamespace(name="none was made")
@@ -52,6 +58,8 @@ class Connection(Protocol):
     def transaction(self, *, readonly: bool = False) -> AbstractAsyncContextManager[object]: ...
 
     async def close(self) -> None: ...
+
+    def terminate(self) -> None: ...
 
 
 Work = Callable[[Connection], Awaitable[R]]
@@ -127,39 +135,67 @@ class Pool:
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[Connection]:
         """A connection beside the pool, for what changes its session or takes long. Errors are the driver's."""
-        connection = await connect(self.address)
+        connection = await connect(self.address, command_timeout=None)
+        watch = asyncio.create_task(self._watch(connection), name="is PostgreSQL there?")
         try:
             yield connection
         finally:
+            watch.cancel()
             with suppress(*errors.DRIVER):  # lost already
-                await connection.close()
+                async with asyncio.timeout(_CLOSE_SECONDS):
+                    await connection.close()
+
+    async def _watch(self, connection: Connection) -> None:
+        """End a connection whose server cannot be reached any more: whoever waits for its answer is told so."""
+        while True:
+            await asyncio.sleep(_ALIVE_SECONDS)
+            try:
+                other = await connect(self.address)
+            except StoreBusy:  # it has no connection left: it is there
+                continue
+            except StoreError:
+                connection.terminate()
+                return
+            other.terminate()
 
     async def _twice(self, work: Work[R]) -> R:
         try:
             return await self._once(work)
         except errors.DRIVER as problem:
-            if not errors.is_worth_another_try(problem):
-                raise errors.translated(problem, self.address) from problem
             if errors.is_lost(problem):
                 await self._connections.expire_connections()
+            if not errors.is_worth_another_try(problem):
+                raise errors.translated(problem, self.address) from problem
         try:
             return await self._once(work)
         except errors.DRIVER as problem:
             raise errors.translated(problem, self.address) from problem
 
     async def _once(self, work: Work[R]) -> R:
-        asked_at = time.perf_counter()
-        async with self._connections.acquire() as connection:
-            self.waits.observe(time.perf_counter() - asked_at)
+        async with self._taken() as connection:
             try:
                 return await work(connection)
             except errors.UNREADABLE as problem:
                 raise errors.damaged(problem) from problem
             except errors.DRIVER as problem:
                 if errors.is_lost(problem):
-                    with suppress(asyncpg.InterfaceError):  # the pool has let go of it already
-                        connection.terminate()
+                    _let_go(connection)
                 raise
+
+    @asynccontextmanager
+    async def _taken(self) -> AsyncIterator[Connection]:
+        """A connection of the pool. StoreBusy when none becomes free."""
+        asked_at = time.perf_counter()
+        try:
+            async with asyncio.timeout(self.address.command_timeout):
+                connection = await self._connections.acquire()
+        except TimeoutError as problem:
+            raise errors.none_free(self.address) from problem
+        self.waits.observe(time.perf_counter() - asked_at)
+        try:
+            yield connection
+        finally:
+            await self._connections.release(connection)
 
     @asynccontextmanager
     async def _transaction(self, connection: Connection) -> AsyncIterator[None]:
@@ -168,6 +204,10 @@ class Pool:
         try:
             yield
             is_decided = True
+        except TimeoutError:  # whoever did not answer this does not answer the next either
+            _let_go(connection)
+            is_decided = True
+            raise
         finally:
             if not is_decided:
                 await connection.execute("ROLLBACK")
@@ -217,7 +257,7 @@ async def connect(address: Address, **options: object) -> Connection:
             address.dsn,
             timeout=address.connect_timeout,
             statement_cache_size=address.statement_cache_size,
-            **{**options, "connection_class": _WellRead},
+            **{"command_timeout": address.command_timeout, **options, "connection_class": _WellRead},
         )
     except ValueError:  # quotes the part of the address that it does not understand
         raise Invalid("is not a valid PostgreSQL URL; write postgresql://user@host/name", field="url") from None
@@ -251,10 +291,16 @@ async def _commit(connection: Connection) -> None:
         status = await connection.execute("COMMIT")
     except errors.DRIVER as problem:
         if errors.is_lost(problem):
+            _let_go(connection)
             raise errors.unknown_outcome() from problem
         raise
     if status != "COMMIT":  # what PostgreSQL answers when a statement before had failed
         raise StoreError("PostgreSQL did not commit; nothing of this call was stored")
+
+
+def _let_go(connection: Connection) -> None:
+    with suppress(asyncpg.InterfaceError):  # the pool has let go of it already
+        connection.terminate()
 
 
 async def _leave_as_it_is(_: Connection) -> None:

@@ -23,6 +23,7 @@ from everthread.core.turns import Change
 
 _LOG = logging.getLogger("everthread.postgres")
 _RECONNECT_SECONDS = 1.0
+_ALIVE_SECONDS = 30.0
 _MOST_KEYS = 400
 """In one notification, which holds at most 8,000 bytes."""
 
@@ -67,7 +68,8 @@ class PostgresSignals(ChangeSignals):
                 connection.add_termination_listener(lambda _, broken=broken: broken.set())
                 await connection.add_listener(CHANNEL, self._on_notification)
                 self.publish_to_all(Change(is_state=True, is_remote=True))  # whatever came while nobody listened
-                await broken.wait()
+                while not await _is_set_within(broken, _ALIVE_SECONDS):
+                    await connection.execute("SELECT")  # on a network that drops what is sent, nothing else would tell
             except _CANNOT_LISTEN as problem:
                 _LOG.warning("cannot listen for notifications; polling instead", exc_info=problem)
             finally:
@@ -82,3 +84,10 @@ class PostgresSignals(ChangeSignals):
             change = Change(is_state=kind == "state", is_remote=True)
             for key in keys:
                 self.publish_key(key, change)
+
+
+async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()

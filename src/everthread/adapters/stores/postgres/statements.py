@@ -33,8 +33,13 @@ class ConversationKey(NamedTuple):
 
 # -- transactions ----------------------------------------------------------------------------------------------
 
-BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '30s'"
-"""Begin, and wait for another's lock no longer than this; one round trip. What was waited for is then seen."""
+BEGIN = """
+BEGIN ISOLATION LEVEL READ COMMITTED;
+SET LOCAL lock_timeout = '30s';
+SET LOCAL idle_in_transaction_session_timeout = '60s'"""
+"""Begin, and wait for another's lock no longer than this; one round trip. What was waited for is then seen. The server
+lets go of the locks of whoever is not heard of any more, which it would not notice for hours on a network that drops
+what is sent."""
 
 BEGIN_DURABLY = f"{BEGIN}; SET LOCAL synchronous_commit = on"
 """The same where commits do not wait for the disk: ours do."""

@@ -48,7 +48,7 @@ async def version(connection: Connection) -> int | None:
 
 async def migrate(address: Address) -> list[int]:
     """Make all tables, or run the missing steps; give the versions it went through."""
-    connection = await connect(address)
+    connection = await connect(address, command_timeout=None)  # another process may be at it, and take long
     try:
         await connection.execute(sql.MIGRATION_LOCK)
         found = await version(connection)
