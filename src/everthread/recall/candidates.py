@@ -202,8 +202,22 @@ def score_surroundings(keys: Sequence[int], postings: PostingLists, idfs: Mappin
 
 
 def _times_around(keys: Sequence[int], having: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """How many of those that have a term lie around each of the keys, where any do; both ascend. Most terms of a
-    question are rare, so it is asked of each message that has one which keys it is near."""
+    """How many of those that have a term lie around each of the keys, where any do; both ascend. A common term's are
+    far more than the keys, and are not walked through."""
+    return _around_each(keys, having) if len(having) > len(keys) else _near_each(keys, having)
+
+
+def _around_each(keys: Sequence[int], having: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Of a common term: each key looks for those around it."""
+    first = 0
+    for at, key in enumerate(keys):
+        first = bisect_left(having, key - _TOPIC_REACH, first)
+        if times := bisect_right(having, key + _TOPIC_REACH, first) - first:
+            yield at, times
+
+
+def _near_each(keys: Sequence[int], having: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Of a rare term, as most of a question are: each message that has it looks for the keys it is near."""
     changes: dict[int, int] = {}
     first = 0
     for key in having:
