@@ -137,6 +137,18 @@ async def test_another_answer_that_is_refused_makes_no_branch(client: httpx.Asyn
     assert (await client.get(f"{API}/conversations/c/messages")).json()["items"] == before
 
 
+async def test_another_answer_that_must_not_wait_makes_no_branch_while_one_is_given(client: httpx.AsyncClient) -> None:
+    await client.post(f"{API}/chat", json={"message": "hello", "conversation_id": "c"})
+    body = {"message": "and again?", "conversation_id": "c"}
+    async with client.stream("POST", f"{API}/chat/stream", json=body) as answer:
+        async for event in events(answer):
+            if event.kind == "token":
+                break
+        refused = await client.post(f"{API}/conversations/c/regenerate", json={"when_busy": "reject"})
+    assert (refused.status_code, refused.json()["code"]) == (409, "turn_running")
+    assert len((await client.get(f"{API}/conversations/c/branches")).json()["items"]) == 1
+
+
 async def test_i17_a_reader_that_goes_away_changes_nothing(client: httpx.AsyncClient) -> None:
     turn = ""
     async with client.stream("POST", f"{API}/chat/stream", json={"message": "hello", "conversation_id": "c"}) as answer:

@@ -36,7 +36,7 @@ from everthread.core.turns import (
     TurnState,
 )
 from everthread.history.ingest import Prepared, prepare
-from everthread.history.intents import Append, refuse_erased
+from everthread.history.intents import Append, Fork, refuse_erased
 
 R = TypeVar("R")
 
@@ -68,11 +68,23 @@ class BeginTurn:
     turn: Turn
     messages: Sequence[Prepared]
     when_busy: MultitaskStrategy = "enqueue"
+    fork_at_seq: int | None = None
+    """Answer this question again, without messages of its own: on a new branch, which is the active one from now on."""
 
     def needs(self) -> Needs:
-        return _needs(self.turn.id, self.messages)
+        needs = _needs(self.turn.id, self.messages)
+        return needs if self.fork_at_seq is None else needs._replace(seqs=[self.fork_at_seq], every_branch=True)
 
     def decide(self, seen: IntentInputs, now: int) -> Decision[BeginResult]:
+        decision = self._begun(seen, now)
+        if self.fork_at_seq is None or not decision.result.is_new:
+            return decision
+        forked = Fork(at_seq=self.fork_at_seq, activate=True).decide(seen, now)
+        return decision._replace(
+            branches=forked.branches, active=forked.active, compaction_check_at=forked.compaction_check_at
+        )
+
+    def _begun(self, seen: IntentInputs, now: int) -> Decision[BeginResult]:
         refuse_erased(seen)
         known = _by_id(seen, self.turn.id)
         if known is not None:

@@ -19,7 +19,7 @@ from langchain_core.runnables import RunnableConfig
 from everthread import bootstrap
 from everthread.conversation import Conversation
 from everthread.core.errors import KeyReused, NotFound, TurnRunning
-from everthread.core.nouns import Ref
+from everthread.core.nouns import Message, Ref
 from everthread.core.turn_events import Done, Failed, Token, TurnEvent
 from everthread.core.turns import Turn
 from everthread.http.responses import dumps
@@ -57,12 +57,14 @@ class TurnService:
             conversation = await self._et.conversations.ensure(id, owner)
         return conversation, await self.begin(conversation, message, options)
 
-    async def begin(self, conversation: Conversation, message: object, options: TurnOptions) -> str:
+    async def begin(
+        self, conversation: Conversation, message: object, options: TurnOptions, again: Message | None = None
+    ) -> str:
         """Start a turn and return its id; the question is durable then. A turn id that exists is not started again."""
         if options.turn_id is not None and await _is_known(conversation, options):
             return options.turn_id
         try:
-            begun = await begin_turn(conversation, message, agent=self.agent, options=options)
+            begun = await begin_turn(conversation, message, agent=self.agent, options=options, again=again)
         except TurnRunning:
             if options.turn_id is not None and await _is_known(
                 conversation, options

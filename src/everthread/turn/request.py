@@ -150,8 +150,11 @@ class TurnRequest(NamedTuple):
         return state
 
 
-async def validate(conversation: Conversation, message: object, agent: Agent, options: TurnOptions) -> TurnRequest:
-    """Check all that can be checked; Invalid names the field that is wrong."""
+async def validate(
+    conversation: Conversation, message: object, agent: Agent, options: TurnOptions, again: Message | None = None
+) -> TurnRequest:
+    """Check all that can be checked; Invalid names the field that is wrong. `again` is a question that is answered
+    again."""
     _check_options(options, agent)
     options = await _check_names(conversation, agent, options)
     given = _with_ids(message)
@@ -177,7 +180,7 @@ async def validate(conversation: Conversation, message: object, agent: Agent, op
     )
     questions = [without_notes(payloads.text(one.payload)) for one in messages if one.role == "user"]
     if not questions:
-        before = await _newest(conversation)
+        before = await _newest(conversation) if again is None else [again]
         if not messages and not before:
             raise Invalid("must not be empty: the conversation has no earlier message to answer", field="messages")
         questions = [without_notes(one.text) for one in before if one.role == "user"]

@@ -29,7 +29,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 
 from everthread.conversation import Conversation
 from everthread.core.errors import Conflict
-from everthread.core.nouns import Ref
+from everthread.core.nouns import Message, Ref
 from everthread.core.turn_events import TurnEvent
 from everthread.core.turns import Turn, TurnState
 from everthread.history.turn_intents import BeginTurn
@@ -78,18 +78,25 @@ async def begin_turn(
     options: TurnOptions | None = None,
     outer: TurnContext | None = None,
     after: Callable[[], Awaitable[None]] | None = None,
+    again: Message | None = None,
     **fields: Unpack[TurnFields],
 ) -> LiveTurn:
     """Steps 1 and 2; the rest goes on by itself. When this returns, the question is safely stored. `after` is awaited
-    once the turn has ended, however it did."""
+    once the turn has ended, however it did. With `again`, and without a message, that question is answered again, on a
+    branch that begins with the turn or not at all."""
     if (await conversation.refresh()).is_deleted:
         raise Conflict(
             f"conversation {conversation.id!r} was deleted, nothing was stored: restore it first, or use another id"
         )
-    request = await validate(conversation, message, agent, options or TurnOptions(**fields))
+    request = await validate(conversation, message, agent, options or TurnOptions(**fields), again)
     ref, id = Ref(conversation.owner, conversation.id), request.turn.id
     log = TurnEventLog(ref, id, on_emit=agent.runs.announce, stored=agent.runs.stored(ref, id, TurnCodec))
-    intent = BeginTurn(turn=request.turn, messages=request.messages, when_busy=request.options.when_busy)
+    intent = BeginTurn(
+        turn=request.turn,
+        messages=request.messages,
+        when_busy=request.options.when_busy,
+        fork_at_seq=None if again is None else again.seq,
+    )
     return await agent.runs.begin(
         ref, intent, log, lambda log: AgentTurn(conversation, agent, request, log, outer, after)
     )

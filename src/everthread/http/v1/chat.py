@@ -224,11 +224,10 @@ async def regenerate(
     """Answer the same question again, on a new branch; the former answer stays on its own."""
     options = _options(how, request, caller.owner)
     async with _admission(request).slot(caller.owner, conversation.id) as slot:
+        question = None
         if options.turn_id is None or not await _has_turn(conversation, options.turn_id):
-            question = await _question_seq(conversation, how.message_id)
-            await turns.check(conversation, None, options)  # before there is a branch
-            await conversation.fork(question, activate=True)
-        turn_id = await turns.begin(conversation, None, options)
+            question = await _question_before(conversation, how.message_id)
+        turn_id = await turns.begin(conversation, None, options, again=question)
         slot.hold(turns.task(conversation, turn_id))
     if how.stream:
         return stream_response(turns, conversation, turn_id)
@@ -304,12 +303,12 @@ async def _has_turn(conversation: Conversation, id: str) -> bool:
     return True
 
 
-async def _question_seq(conversation: Conversation, answer: str | None) -> int:
+async def _question_before(conversation: Conversation, answer: str | None) -> Message:
     """The newest user message before an answer, on the active branch."""
     end = None if answer is None else (await conversation.message(answer)).seq
     async for message in _newest_first(conversation):
         if message.role == "user" and (end is None or message.seq < end):
-            return message.seq
+            return message
     raise Conflict("no question to answer again")
 
 
