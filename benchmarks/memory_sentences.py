@@ -8,10 +8,11 @@ they were read, sealed by the hash in `sealed.sha256`, and opened once, when the
 measured before the rules were changed for the first of the two. `messy_open.txt` and `messy_sealed.txt` are the same
 with several statements in a line, plans beside facts, slang, and both languages mixed. `changed_open.txt` and
 `changed_sealed.txt` are about what is taken back, replaced, said after an interjection, or in jest: there a line may be
-several messages, with // between them, and what counts is what is remembered after the last. Each line is what a user
-says, then the words that a memory of it must hold, or a dash where nothing is worth remembering. Right is a memory with
-all of the words, or none where there is none to be had. Wrong is a memory where there is none to be had, or one without
-the words (cut short, of something else) or with some that no memory may hold (`!word`). The rest is missed.
+several messages, with // between them, and what counts is what is remembered after the last. `daily_open.txt` and
+`daily_sealed.txt` are everyday sentences, half of them with nothing to remember. Each line is what a user says, then
+the words that a memory of it must hold, or a dash where nothing is worth remembering. Right is a memory with all of
+the words, or none where there is none to be had. Wrong is a memory where there is none to be had, or one without the
+words (cut short, of something else) or with some that no memory may hold (`!word`). The rest is missed.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def run(options: argparse.Namespace) -> Sequence[Row]:
     """Every set, both languages."""
     return [
         measure(name, language, show=options.show_misses and name.endswith("open"))
-        for kind in ("", "styles_", "messy_", "changed_")
+        for kind in ("", "styles_", "messy_", "changed_", "daily_")
         for name in (f"{kind}open", f"{kind}sealed")
         for language in ("en", "zh")
     ]

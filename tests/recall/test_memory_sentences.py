@@ -21,6 +21,10 @@ from everthread.recall.memory_rules import extract_by_rules
         ("Please don't put the customer's name into the logs, ever.",
          "Please don't put the customer's name into the logs, ever"),
         ("I drive a 2019 Skoda Octavia.", 'The user said: "I drive a 2019 Skoda Octavia."'),
+        ("I drive a 2019 Skoda Octavia, it won't start", 'The user said: "I drive a 2019 Skoda Octavia."'),
+        ("My favourite painter is Paula Rego, anything like that?", "The user's favourite painter is Paula Rego."),
+        ("no fish for us", 'The user said: "we never eat fish."'),
+        ("医生一直让我少吃盐，你看着办", "用户说：“医生一直让我少吃盐，你看着办。”"),
     ],
 )  # fmt: skip
 def test_a_sentence_is_remembered_whole(said: str, remembered: str) -> None:
@@ -46,6 +50,13 @@ def test_messy_sentences_are_remembered_as_published(language: str, right: int) 
     row = measure("messy_sealed", language)
     assert row["right %"] >= right
     assert row["wrong %"] <= 8
+
+
+@pytest.mark.parametrize(("language", "right"), [("en", 81), ("zh", 88)])
+def test_everyday_sentences_are_remembered_as_published(language: str, right: int) -> None:
+    row = measure("daily_sealed", language)
+    assert row["right %"] >= right
+    assert row["wrong %"] <= 5
 
 
 @pytest.mark.parametrize(("language", "right"), [("en", 95), ("zh", 87)])

@@ -61,7 +61,7 @@ def extract_by_rules(text: str) -> list[ExtractedMemory]:
 
 
 _CUE: Final = re.compile(
-    r"\b(?:my|our|me|i|i['’]m|im|ive|we|always|never|ever|from (?:now|here) on|going forward|in (?:the )?future"
+    r"\b(?:my|our|me|us|i|i['’]m|im|ive|we|always|never|ever|from (?:now|here) on|going forward|in (?:the )?future"
     r"|remember|keep in mind|fan of|future"
     r"|bear in mind|don['’]t|please|avoid|answer|reply|respond|use|stop|keep|no more|stick to|when(?:ever)? you"
     r"|forget|again|any ?more)\b"
@@ -130,7 +130,8 @@ _BEGINS = re.compile(
     r"|\w+ is (?:not )?my |pls |plz |when(?:ever)? |speaking as |being an? |big |huge |skip |you can "
     r"|(?:put|give|show|write|start|end|send|add|include|format|sign|round|cite|list|explain|translate|call)\b"
     r"(?=[^?\n]{3,120} (?:from now on|going forward|henceforth|every time)$)"
-    r"|from here|let me |[^?\n]{3,80}, (?:always|every time)$)"
+    r"|from here|let me |write\b|(?:[\w'-]+ ){1,5}(?:makes?|gives?) me "
+    r"|[^?\n]{3,80}, (?:always|every time)$)"
     r"|[\u4e00-\u9fff]",
     re.IGNORECASE,
 )
@@ -180,7 +181,9 @@ _REQUEST = re.compile(
     r"(?:(?:and|but|so|anyway|also|then|now|please|pls|plz) ){0,3}(?:(?:can|could|would|will) (?:you|u|we)\b"
     r"|(?:rewrite|fix|draft|translate|book|find|make me|send|write me|help|check|show me|tell me|suggest|recommend"
     r"|give me an?|order|remind)\b|(?:what|whats|which|how|where|who|yours|is there|are there|any ideas?)\b|need an?\b"
-    r"|let'?s\b|(?:we|i|he|she|they|it)(?:'re|'m|'s| are| am| is) (?:going|having|coming|planning|thinking|meeting)\b"
+    r"|let'?s\b|any(?:thing|one|where)? (?:similar|like|else|ideas?|tips|recommendations?)\b"
+    r"|it (?:makes|keeps|has started|won't|doesn't|does|shows)\b"
+    r"|(?:we|i|he|she|they|it)(?:'re|'m|'s| are| am| is) (?:going|having|coming|planning|thinking|meeting)\b"
     r"|(?:we |i )?(?:had|ate)\b|i (?:was thinking|need|want|have to|must)\b|so no\b)"
     r"|(?:顺便|然后|所以|那|先|再|就|快){0,3}(?:帮我|帮忙|给我(?:订|写|找|做|查|发|推)|查|订|发那|推荐|怎么|为什么|哪"
     r"|几点|编译|构建|报错|先?把|写[个份]|换[个家]|今[天晚早]|昨天|明[天早晚]|后天|刚才|晚饭|中午|晚上[^，]{0,4}了"
@@ -249,6 +252,7 @@ _SHORT_FORMS: Final = tuple(
         (r"^(my \w+(?: (?-i:[A-Z])\w+)?)'s (?=(?:an?|allergic|vegan|vegetarian|lactose|diabetic|pregnant|called"
          r"|named)\b|\d)", r"\1 is "),
         (r"^no (gluten|lactose|nuts|meat|dairy|pork|alcohol) for me\b", r"I don't eat \1"),
+        (r"^no (gluten|lactose|nuts|meat|dairy|pork|alcohol|fish|sugar) for us\b", r"we never eat \1"),
     )
 )  # fmt: skip
 """How people write in a hurry, and what the rules know it by."""

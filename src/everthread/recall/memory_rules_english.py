@@ -97,7 +97,8 @@ _STATES = (
     "|fedora|arch|android|ios)|[\\d.,]+ ?(?:m|cm|feet|ft|kg|pounds)\\b|in my (?:\\w+ies)|afraid of|scared of|into"
     "|fluent in"
     "|bilingual|responsible for|in charge of|lactose|gluten|sensitive to|unable to (?:eat|drink|drive)|self-employed"
-    "|unemployed|originally|half |new to|the (?:ceo|cto|founder|owner|head|manager|lead|mother|father)"
+    "|unemployed|originally|half |new to"
+    r"|on (?:the |a )?(?:night|day|early|late) shifts?|the (?:ceo|cto|founder|owner|head|manager|lead|mother|father)"
 )
 _HABIT_VERBS = (
     "drive|play|support|wear|cycle|own|teach|study|coach|collect|sing|paint|volunteer|commute|suffer from|grew up"
@@ -287,8 +288,16 @@ _EN_MORE: Final[tuple[Rule, ...]] = (
     _en(r"(?:speaking as an? [\w' -]{3,40}|being an? [\w' -]{3,30}, (?:i|my|we)\b)"
         r"[^?]{0,120}$", whole(MemoryKind.FACT),
         sample="Being a coeliac, I bring my own bread"),
+    _en(r"(?!this|that|it\b|you|he\b|she\b|what|which)(?:[\w'-]+ ){0,4}?[\w'-]+ (?:makes?|gives?) me "
+        r"(?:break out|swell|itch|throw up|vomit|hives|rashes|an? (?:rash|migraine|headache)|migraines|headaches"
+        r"|(?:very |really )?(?:ill|dizzy|nauseous))\b[^?]{0,60}$", whole(MemoryKind.FACT),
+        sample="Aspirin gives me hives"),
+    _en(r"(?:please )?(?:answer|reply|respond|write|speak|talk)(?: to)?(?: me)?(?: with no| without) [^?]{3,80}$",
+        whole(MemoryKind.INSTRUCTION),
+        sample="Reply without tables"),
     # how to be served
-    _en(r"stop (?!the\b|it\b|this\b|that\b|running|trying|generating|working|here|there)\w+ing\b [^?]{3,80}$",
+    _en(r"(?:please )?stop (?!the\b|it\b|this\b|that\b|running|trying|generating|working|here|there)\w+ing\b "
+        r"[^?]{3,80}$",
         whole(MemoryKind.INSTRUCTION),
         sample="Stop apologising in every answer"),
     _en(r"from here on(?: out)?,? [^?]{4,120}$", whole(MemoryKind.INSTRUCTION),

@@ -122,7 +122,7 @@ _NO_ALLERGEN = re.compile(
     r"\b(?!herring|pudding|dressing|icing)\w+ing\b|\b(?:mondays?|mornings?|work|exercise|cardio|meetings?|people|bullshit|nonsense"
     r"|small talk|bad code|commitment|responsibilit\w+|early|alarm|adult\w*|drama|fun|stupid\w*|another|bite"
     r"|so much|anymore)\b"
-    r"|加班|早起|上班|开会|工作|学习|运动|周一|星期一|作业|考试|废话|人多|社交",
+    r"|加班|早起|上班|开会|工作|学习|运动|周一|星期一|作业|考试|废话|人多|社交|数据|数学|报表|代码",
     re.IGNORECASE,
 )
 """What people say in jest."""
