@@ -57,6 +57,20 @@ async def test_what_a_loud_project_says_hides_nothing_of_ours(et: Everthread, tm
         assert "number" not in answer
 
 
+async def test_many_older_sessions_that_come_later_hide_none_of_today(et: Everthread, tmp_path: Path) -> None:
+    today = [{**line, "timestamp": "2026-05-01T10:00:00Z"} for line in session(1, "The zebra of today.")]
+    await imported(et, written(tmp_path / "today.jsonl", today))
+    older = tmp_path / "older"
+    older.mkdir()
+    for number in range(2, 210):
+        written(older / f"{number}.jsonl", session(number, "The zebra of before."))
+    await imported(et, older)
+    (listed,) = (await history(et).sessions(limit=1)).splitlines()
+    assert "2026-05-01" in listed
+    assert "The zebra of today." in listed
+    assert "The zebra of today." in (await history(et).search("zebra", limit=1))
+
+
 @pytest.mark.parametrize("told_by", ["hash", "file", "list"])
 async def test_a_session_of_gemini_cli_belongs_to_its_project(et: Everthread, tmp_path: Path, told_by: str) -> None:
     project = sha256(CWD.encode()).hexdigest() if told_by == "hash" else "shop"

@@ -118,8 +118,11 @@ class _RankedMatch(NamedTuple):
 
 def _rank_matches(matches: WordMatches, query: Query, *, with_all_numbers: bool = False) -> list[_RankedMatch]:
     by_key = {match.entry_key: match for match in matches.found}
-    texts = {key: payloads.searchable(Message(match.entry).payload) for key, match in by_key.items()}
+    messages = {key: Message(match.entry) for key, match in by_key.items()}
+    texts = {key: payloads.searchable(message.payload) for key, message in messages.items()}
     ranked = rank_texts(query, texts, matches.frequencies, matches.total, with_all_numbers=with_all_numbers)
+    # Of equals the one that was said last comes first, which need not be the one that was written last.
+    ranked.sort(key=lambda one: (one.score, messages[one.key].said_at or messages[one.key].created_at), reverse=True)
     return [_RankedMatch(by_key[key], texts[key], score) for key, score in ranked]
 
 
