@@ -72,6 +72,7 @@ def test_what_was_taken_back_is_marked_and_what_took_it_back_is_told(before: str
         ("facts", "user: the boiler was repaired in June for 180 EUR", "we moved the party to 24 June"),
         ("decisions", "user: book the room for 24 June", "make it the room for 24 June"),
         ("decisions", "user: cancel the Osteria", "scrap the Osteria"),
+        ("decisions", "user: the vet put us on the salmon food on monday, 80 g", "salmon food, 80 g instead"),
         ("decisions", "用户：冰箱换成300升的", "冰箱15号又送不了"),
         ("facts", "用户：冰箱还没送到", "冰箱能换成300升的吗"),
     ],

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from everthread.compaction.extract import extract, extract_openings
 from everthread.compaction.sources import ConversationKind, Source, SourceCall, TokenCounter
 from everthread.compaction.summary_format import SECTION_TITLES, Section, SummaryLine, mention_lines, parse_summary
+from everthread.context.tokens import count_tokens
 from everthread.text.control_syntax import has_role_marks, has_tool_syntax
 from everthread.text.facts import Fact
 from tests.compaction.spans import PHRASES, assistant, counters, result, spans, user, word_count
@@ -301,3 +303,48 @@ def test_a_phrase_that_was_cut_says_so_and_a_bare_number_is_not_listed() -> None
     assert line.text.startswith("…")
     assert line.text.endswith("…")
     assert "billing-7" in line.text
+
+
+def test_an_answer_stands_with_its_own_question_only() -> None:
+    talk = [
+        user(1, "I want to book a boat for our club"),
+        assistant(2, "The 4th at 9:15?"),
+        user(3, "works"),
+        user(4, "sometimes the small one has a leak"),
+        assistant(5, "Do you need life vests?"),
+        user(6, "not all"),
+        user(7, "do they have toilets on board"),
+        assistant(8, "Only the large boats."),
+        user(9, "name of the club? should be Heron Rowers"),
+        assistant(10, "I see the club in the list."),
+        assistant(11, "Which colour do you want for the flag?"),
+        user(12, "hm let me check"),
+        user(13, "orange"),
+        *(assistant(at, f"Boat {at} is in dock {at * 3} and has {at + 4} seats for guests.") for at in range(14, 40)),
+    ]
+    text = extract(talk, max_tokens=900, count_tokens=count_tokens)
+    assert "The 4th at 9:15? → user: works [#2–#3]" in text
+    assert "→ user: sometimes" not in text
+    assert "→ user: do they have" not in text
+    assert "Heron Rowers → " not in text
+    assert "Which colour do you want for the flag? → user: orange [#11–#13]" in text
+
+
+_ASKED_AND_ANSWERED = (
+    ("how do i clean the filter", "Rinse it under warm water and let it dry for a day before you put it back."),
+    ("which oil is best for it", "A thin mineral one, thick ones make the bearings sticky after some weeks."),
+    ("do you ship to islands too", "Yes, parcels go by ferry twice a week, the heavy ones wait for the large ship."),
+    ("why is the lamp blinking", "It blinks while the battery is charging, and turns green when that is complete."),
+    ("can i use rain water in it", "Better not, leaves and sand block the inlet and scratch the small wheel inside."),
+    ("what does the grey button do", "It empties the tank, which you should do before the first frost of the year."),
+)
+
+
+@pytest.mark.parametrize("max_tokens", range(100, 260, 20))
+def test_what_was_asked_and_answered_leaves_its_room_to_the_answers(max_tokens: int) -> None:
+    talk = [user(1, "Hi, I bought the Aura pump last week and need help with it")]
+    for at, (question, answer) in enumerate(_ASKED_AND_ANSWERED):
+        talk += [user(2 * at + 2, question), assistant(2 * at + 3, answer)]
+    text = extract(talk, max_tokens=max_tokens, count_tokens=count_tokens)
+    assert sum(answer in text for _, answer in _ASKED_AND_ANSWERED) >= 2
+    assert not any(f"user: {question} [#" in text for question, _ in _ASKED_AND_ANSWERED)

@@ -124,9 +124,11 @@ def extract(
     room_tokens = min(max_tokens, max(_LEAST_TOKENS, _share_of_source(read, max_tokens, count_tokens)))
     list_tokens = int(room_tokens * _LIST_SHARES[kind])
     prose, listed = _write(draft, room_tokens - list_tokens, list_tokens, count_tokens)
-    spare_tokens = room_tokens - count_tokens(prose) - count_tokens(listed) - 1
+    listed_tokens = count_tokens(listed)
+    spare_tokens = room_tokens - count_tokens(prose) - listed_tokens - 1
     if spare_tokens > _WORTH_A_LINE:
-        prose, listed = _write(draft, room_tokens - list_tokens + spare_tokens, list_tokens, count_tokens)
+        most_tokens = min(room_tokens - list_tokens + spare_tokens, max_tokens - listed_tokens - 1)
+        prose, listed = _write(draft, most_tokens, list_tokens, count_tokens)
     whole = join_within(prose, listed, max_tokens, count_tokens)
     return whole or extract_openings(sources, max_tokens=max_tokens, count_tokens=count_tokens)
 

@@ -94,7 +94,7 @@ def statements_of(sources: Sequence[Source]) -> Iterator[Statement]:
         yield from said
         if not said:
             continue  # Tool calls and their results between a question and its answer change nothing.
-        if sum(len(one.terms) for one in said) <= 1 and not cues.asks(source.text.strip()):
+        if cues.stalls(source.text):
             passed_by, earlier = speaker, before  # "sec" and "ok wait" of who will answer neither
         before = said[-_LAST_PIECES:]
 
@@ -157,6 +157,8 @@ def _question(before: Sequence[Statement], source: Source, words: Sequence[str])
     """What a reply answers; a word with a question mark explains no reply that says something itself."""
     if not before or (before[0].source.role, before[0].source.name) == (source.role, source.name):
         return None
+    if cues.asks_back(source.text):
+        return None
     asking = (one for one in reversed(before) if cues.proposes(one.piece.text) or cues.asks(one.piece.text))
     asked = next(asking, before[-1] if cues.gives_leave(source.text) else None)
     if asked is None or not asked.terms:
@@ -200,6 +202,8 @@ _FORM_FACTORS = {"prose": 1.0, "item": 0.8, "heading": 0.3, "code": 0.6}
 # Politeness, filling, an introduction to what follows; cheering, and questions among people.
 _IDLE, _WARM = 0.25, 0.4
 _REPORTED = 0.7
+# What a user was asked for was needed.
+_ASKED_FOR = 0.3
 
 
 class FactValues:
@@ -294,7 +298,9 @@ def _section_of_statement(text: str, *, among_people: bool) -> Section:
 def score(one: Statement, section: Section, salience: float) -> float:
     """The worth of a piece without its facts."""
     act = _by_act(one, section) if is_user(one.source) or one.works_alone else _by_report(one)
-    return _by_speaker(one) * (_by_position(one, salience) + act) * _by_form(one)
+    asked_only = section == "facts" and one.answered and one.question is None and is_user(one.source)
+    told = _IDLE if asked_only and cues.asks(one.piece.text) else 1.0  # what was answered tells more than its question
+    return _by_speaker(one) * (_by_position(one, salience) + act) * _by_form(one) * told
 
 
 def _by_speaker(one: Statement) -> float:
@@ -324,7 +330,8 @@ def _by_act(one: Statement, section: Section) -> float:
         (cues.reports_event, 0.3),
         (cues.is_relative_in_time, 0.2),
     )
-    return own + sum(worth for sign, worth in signs if sign(text))
+    asked = one.question is not None and not is_user(one.question.source) and cues.asks(one.question.piece.text)
+    return own + (_ASKED_FOR if asked else 0.0) + sum(worth for sign, worth in signs if sign(text))
 
 
 def _is_idle(one: Statement) -> bool:

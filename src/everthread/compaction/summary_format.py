@@ -177,8 +177,9 @@ def _phrase_around(fact: str, text: str) -> str:
     opening = closing = ""
     if len(before) > most:
         before, opening = before[-most:].partition(" ")[2] or before[-most // 2 :], "…"
-    if len(after) > most:
-        after, closing = after[:most].rpartition(" ")[0] or after[: most // 2], "…"
+    room = 2 * most - len(before)  # what is not needed before a fact is there for what is said of it
+    if len(after) > room:
+        after, closing = after[:room].rpartition(" ")[0] or after[: room // 2], "…"
     phrase = f"{before}{fact}{after}".replace('":', ": ").replace('"', "").strip(" -*_`'.。:：")
     return to_one_line(f"{opening}{phrase}{closing}")
 

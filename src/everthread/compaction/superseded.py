@@ -237,6 +237,8 @@ def _changes(later: _Statement, own: _Statement, section: Section, share: float)
         return False
     if section == "standing" and not cues.reverts(later.text):
         return False
+    if later.words <= own.words and not (later.dropped or later.denied or _differ(own, later)):
+        return False  # says the same again
     if section != "standing" and not own.topics.isdisjoint(later.topics & later.words):
         return not (own.values or later.values) or _differ(own, later)
     is_one = len(own.words & later.words) < 2

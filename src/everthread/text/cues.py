@@ -255,8 +255,22 @@ _AIM = _cue(
 )
 _ASKING = re.compile(
     rf"[?？]{_CLOSING}|[吗呢么不]$|没有$"
-    r"|^(?i:how|what|why|when|where|who|which|can|could|would|should|is|are|do|does|did)\b"
+    r"|^(?i:(?:how|what|where|who)s?|why|when|which)\b"
+    r"|^(?i:can|could|would|should|is|are|do|does|did) (?!(?i:be|been|do|not|fine|ok|good|to)\b)"
+    r"|^(?i:will|has|have|was|were|shall|may) (?i:i|we|you|he|she|it|they|there|the|this|that|my|your|our|any\w+)\b"
     r"|怎么|什么|多少|哪[个里些家种]|为啥|咋|是否|能不能|要不要|行不行|好不好|有没有|几[个天点号]"
+)
+_ASKS_BACK = re.compile(
+    r"^(?i:(?:and|but|so|ok(?:ay)?|also|btw)[ ,]+)?"
+    r"(?i:(?:how|what|where|who)s?|why|which|can|could|would|do (?:i|we|you|they))\b"
+    r"|怎么|为什么|为啥|如何|什么时候|多少钱|.{3}[吗呢]$"
+)
+"""Questions by their words: a question mark may only show that who answers is not sure."""
+_STALLING = re.compile(
+    r"(?i:(?:(?:ok(?:ay)?|oh|ah|well|so|and|just|one|a|two)[\s,.!…]+)*"
+    r"(?:um+|uh+|hm+|er+|hang on|hold on|wait|sec(?:ond)?s?|min(?:ute)?s?|moment|brb|checking|thinking"
+    r"|let me (?:see|think|check|look))(?:[\s,.!…]+|$))+"
+    r"|(?:(?:嗯+|呃|额|等等|等一?下|稍等|等会儿?|马上|(?:我|让我)?(?:看看|想想|查查|找找|[看想查找]一下))[\s，。！,.!…哈啊哦]*)+"
 )
 _PROPOSAL = re.compile(
     rf"[?？]{_CLOSING}"
@@ -426,6 +440,16 @@ def aims(sentence: str) -> bool:
 def asks(sentence: str) -> bool:
     """It is a question, with or without its mark: in chat, and in Chinese, the mark is often left out."""
     return bool(_ASKING.search(sentence))
+
+
+def asks_back(sentence: str) -> bool:
+    """It asks by its words, so it answers nothing."""
+    return bool(_ASKS_BACK.search(sentence.rstrip("?？ ")))
+
+
+def stalls(sentence: str) -> bool:
+    """It only says that an answer will follow: ok wait, one sec, 我看看."""
+    return bool(_STALLING.fullmatch(sentence.strip()))
 
 
 def ends_in_question(sentence: str) -> bool:
