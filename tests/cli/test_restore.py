@@ -16,6 +16,8 @@ import pytest
 
 import everthread
 from everthread.adapters.stores.restore import unfinished
+from everthread.core.access import new_key
+from everthread.core.clock import system_clock
 from tests.cli.conftest import Quick
 from tests.cli.shell import Ran, Shell, user
 from tests.forensics import readable
@@ -152,6 +154,28 @@ def test_a_list_kept_elsewhere_is_erased_again_too(file: Kept, tmp_path: Path) -
     told = file("restore", backup, "--force", "--erasures", str(tmp_path / "erasures.jsonl"), "--json").json
     assert len(told["erased_again"]) == 1
     assert file.texts() == ["hello"]
+
+
+async def test_keys_and_links_that_were_revoked_since_stay_revoked(kept: Kept) -> None:
+    """Of each, one that was revoked, and one that was not."""
+    async with everthread.open(kept.url, worker=False) as et:
+        gone, good = (new_key("ann", now=system_clock()).key for _ in range(2))
+        for key in (gone, good):
+            await et.store.api_keys.add(key)
+        for id in ("revoked", "replaced", "shared"):
+            await et.conversations.create(id=id, metadata={"share": {"sha256": "before"}, "mine": id})
+    backup = await asyncio.to_thread(kept.backup, "b")
+    async with everthread.open(kept.url, worker=False) as et:
+        await et.store.api_keys.revoke(gone.id)
+        await (await et.conversations.get("revoked")).update(metadata={})
+        await (await et.conversations.get("replaced")).update(metadata={"share": {"sha256": "after"}})
+    restored = (await asyncio.to_thread(kept, "restore", backup, "--force", "--json")).json
+    assert restored["revoked_again"] == {"keys": 1, "links": 2}
+    async with everthread.open(kept.url, worker=False) as et:
+        assert {key.id for key in await et.store.api_keys.list("ann") if key.revoked_at is None} == {good.id}
+        for id in ("revoked", "replaced"):
+            assert (await et.conversations.get(id)).metadata == {"mine": id}
+        assert "share" in (await et.conversations.get("shared")).metadata
 
 
 @pytest.mark.parametrize("line", ["nonsense", "[]", '{"owner": "local"}', '{"owner": "x", "erased_at": "soon"}'])

@@ -102,7 +102,8 @@ async def restore(
         Path | None, typer.Option(metavar="FILE", help="Output of `everthread erasures`: erase this again, too.")
     ] = None,
 ) -> None:
-    """Replace the database with a backup. What was erased since the backup is erased again."""
+    """Replace the database with a backup. What was erased, and the keys and links that were revoked, since the backup
+    are erased and revoked again."""
     more = [] if erasures is None else _read_erasures(erasures)
     restored = await _restore(cli, source, more, force, keep_old)
     if cli.out.json:
@@ -133,6 +134,7 @@ def _as_json(restored: Restored) -> dict[str, object]:
     return {
         "restored": restored.report.ok,
         "erased_again": [erasure._asdict() for erasure in restored.erasures],
+        "revoked_again": restored.revoked._asdict(),
         "is_old_list_read": restored.is_old_list_read,
         "kept": restored.kept,
         "verify": as_json(restored.report),
@@ -153,9 +155,13 @@ def _print(cli: Invocation, restored: Restored) -> None:
                 for e in restored.erasures
             ],
         )
+    keys, links = restored.revoked
+    if keys or links:
+        cli.out.text(f"revoked again: {counted(keys, 'key')}, {counted(links, 'share link')}")
     if not restored.is_old_list_read:
         cli.out.note(
-            "the replaced database could not be read: what was erased in it is back, unless --erasures listed it"
+            "the replaced database could not be read: what was erased in it is back, unless --erasures listed it, and "
+            "so are keys and share links that were revoked: revoke them again"
         )
     if restored.kept is not None:
         cli.out.text(f"the old database is kept as {restored.kept}")

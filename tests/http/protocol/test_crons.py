@@ -188,6 +188,23 @@ async def test_a_disabled_and_an_ended_cron_start_nothing(light: Server) -> None
         assert await client.runs.list(thread) == []
 
 
+async def test_a_cron_of_a_revoked_key_starts_nothing_until_a_good_key_takes_it_over(light: Server) -> None:
+    gone, good = (new_key("ann", now=system_clock()) for _ in range(2))
+    for one in (gone, good):
+        await light.et.store.api_keys.add(one.key)
+    async with light.sdk(gone.written) as before, light.sdk(good.written) as client:
+        thread = (await client.threads.create())["thread_id"]
+        cron: Any = await before.crons.create_for_thread(thread, "agent", schedule="0 9 * * *", input=says("hi"))
+        assert crons.KEY not in cron
+        await light.et.store.api_keys.revoke(gone.key.id)
+        due = datetime.now(UTC).replace(hour=9, minute=0, second=30) + timedelta(days=1)
+        await CronRunner(_app(light.et).state.langgraph).start_due(due)
+        assert await client.runs.list(thread) == []
+        await client.crons.update(cron["cron_id"], metadata={})
+        await CronRunner(_app(light.et).state.langgraph).start_due(due + timedelta(days=1))
+        await _ends(client, thread, 1)
+
+
 async def test_one_that_cannot_start_holds_up_no_other(light: Server) -> None:
     async with light.sdk() as client:
         gone, thread = [(await client.threads.create())["thread_id"] for _ in range(2)]

@@ -2,29 +2,32 @@
 
 A backup holds what was erased after it was taken. So restoring first reads the list of erasures of the database
 that is replaced (and any list kept elsewhere), applies what the backup does not know yet, under its first date,
-and verifies the result. Only then it takes the old one's place. Killed anywhere before that moment, the old
-database stands as it was; after it, the new one does.
+revokes the keys and share links that were revoked in the replaced one, and verifies the result. Only then it takes
+the old one's place. Killed anywhere before that moment, the old database stands as it was; after it, the new one does.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from everthread.adapters.stores import schema
+from everthread.core.access import SHARE_FIELD, without_share
 from everthread.core.blobs import Blobs
 from everthread.core.clock import from_micros, system_clock, to_micros
 from everthread.core.errors import Conflict, NotFound, StoreBusy, StoreDamaged
-from everthread.core.nouns import VerifyReport
+from everthread.core.nouns import Ref, VerifyReport
 from everthread.core.ports import Store
 from everthread.history import verify as verifying
 
@@ -38,6 +41,22 @@ class Erasure(NamedTuple):
     erased_at: datetime
 
 
+class Access(NamedTuple):
+    """Who could get into the replaced database."""
+
+    revoked_keys: frozenset[str] = frozenset()
+    """The ids of keys that let nobody in any more."""
+    shares: Mapping[Ref, object] = MappingProxyType({})
+    """Of each conversation, what its metadata know of a share link; None for one that is not shared."""
+
+
+class Revoked(NamedTuple):
+    """How many keys and share links of a backup were revoked, because they had been since it was made."""
+
+    keys: int = 0
+    links: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
     """The result of a restore."""
@@ -49,6 +68,7 @@ class Restored:
     kept: str | None
     """Where the old database is, if it was to be kept: a file, or a schema."""
     report: VerifyReport
+    revoked: Revoked
 
 
 def sqlite_file(url: str) -> Path | None:
@@ -99,9 +119,9 @@ async def restore_sqlite(
     target = _free_place(target, force)
     with _held(target) as old, _copied(source, target) as copy:
         applied = _erase_again(copy, [*old.erasures, *erasures], blobs)
-        report = await _verified(copy, blobs)
+        report, revoked = await _verified(copy, blobs, old.access)
         kept = _take_place(copy, target, keep_old) if report.ok else None
-    return Restored(erasures=applied, is_old_list_read=old.is_readable, kept=kept, report=report)
+    return Restored(erasures=applied, is_old_list_read=old.is_readable, kept=kept, report=report, revoked=revoked)
 
 
 def _free_place(target: Path, force: bool) -> Path:
@@ -118,6 +138,7 @@ def _free_place(target: Path, force: bool) -> Path:
 
 class _Old(NamedTuple):
     erasures: Sequence[Erasure] = ()
+    access: Access = Access()
     is_readable: bool = True
 
 
@@ -131,7 +152,7 @@ def _held(target: Path) -> Iterator[_Old]:
         return
     with closing(sqlite3.connect(target, timeout=2, isolation_level=None)) as connection:
         try:
-            erasures = _erasures(connection)
+            found = _Old(_erasures(connection), _access(connection))
             # Leaving WAL succeeds only for a connection that is alone, and brings the log's pages into the file.
             connection.execute("PRAGMA journal_mode = DELETE").fetchone()
             connection.execute("BEGIN EXCLUSIVE")
@@ -139,7 +160,7 @@ def _held(target: Path) -> Iterator[_Old]:
             _refuse_busy(problem, target)
             old = _Old(is_readable=False)
         else:
-            old = _Old(erasures)
+            old = found
         yield old
 
 
@@ -155,6 +176,45 @@ def _erasures(connection: sqlite3.Connection) -> list[Erasure]:
         return []
     rows = connection.execute(sql.ERASURES)
     return [Erasure(owner, conversation, message, from_micros(at)) for owner, conversation, message, at in rows]
+
+
+def _access(connection: sqlite3.Connection) -> Access:
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    keys = connection.execute(REVOKED_KEYS.format(place="")).fetchall() if "api_keys" in names else []
+    shares = connection.execute(SHARES.format(place="")).fetchall() if "conversations" in names else []
+    return access_of(keys, shares)
+
+
+REVOKED_KEYS = "SELECT id FROM {place}api_keys WHERE revoked_at IS NOT NULL"
+"""The keys that let nobody in any more."""
+
+SHARES = "SELECT owner, id, metadata FROM {place}conversations WHERE erased_at IS NULL"
+"""What the metadata of each conversation know of a share link."""
+
+
+def access_of(keys: Iterable[Any], shares: Iterable[Any]) -> Access:
+    """From the rows of `REVOKED_KEYS` and `SHARES`."""
+    found: dict[Ref, object] = {}
+    for owner, id, metadata in shares:
+        found[Ref(owner, id)] = None
+        with suppress(ValueError, AttributeError):  # damaged: whatever its link was, it is revoked
+            found[Ref(owner, id)] = json.loads(metadata).get(SHARE_FIELD)
+    return Access(frozenset(row[0] for row in keys), found)
+
+
+async def revoke_again(store: Store, access: Access) -> Revoked:
+    """Revoke the keys and links of a backup that were revoked, or replaced by others, since it was made."""
+    keys = links = 0
+    for key in await store.api_keys.list(None):
+        if key.revoked_at is None and key.id in access.revoked_keys:
+            await store.api_keys.revoke(key.id)
+            keys += 1
+    for info in await store.maintenance.heads():
+        ref, share = Ref(info.owner, info.id), info.metadata.get(SHARE_FIELD)
+        if share is not None and share != access.shares.get(ref, share):
+            await store.conversations.update(ref, {"metadata": json.dumps(without_share(info.metadata)).encode()})
+            links += 1
+    return Revoked(keys, links)
 
 
 # --- the backup, made ready beside the old one --------------------------------------------------------------------
@@ -245,13 +305,14 @@ def _erase_one(connection: sqlite3.Connection, erasure: Erasure) -> None:
     connection.execute("RELEASE one")
 
 
-async def _verified(copy: Path, blobs: Blobs | None) -> VerifyReport:
+async def _verified(copy: Path, blobs: Blobs | None, access: Access) -> tuple[VerifyReport, Revoked]:
     from everthread.adapters.stores.sqlite import SqliteStore  # noqa: PLC0415 - only where there is SQLite
 
     store = SqliteStore(copy, blobs=blobs)
     await store.open()
     try:
-        return await verifying.verify(store)
+        revoked = await revoke_again(store, access)
+        return await verifying.verify(store), revoked
     finally:
         await store.close()
 

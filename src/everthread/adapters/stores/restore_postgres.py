@@ -19,7 +19,16 @@ from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.address import Address, parse
 from everthread.adapters.stores.postgres.pool import Connection, connect
 from everthread.adapters.stores.postgres.statements import ASIDE, HAS_ASIDE
-from everthread.adapters.stores.restore import Erasure, Restored
+from everthread.adapters.stores.restore import (
+    REVOKED_KEYS,
+    SHARES,
+    Access,
+    Erasure,
+    Restored,
+    Revoked,
+    access_of,
+    revoke_again,
+)
 from everthread.core.blobs import Blobs
 from everthread.core.clock import from_micros, system_clock, to_micros
 from everthread.core.errors import Conflict, NotFound, StoreDamaged
@@ -73,17 +82,17 @@ async def restore_postgres(
         home = await _set_aside(connection, force)
         is_done = False
         try:
-            old = await _erasures_aside(connection)
+            old, access = await _erasures_aside(connection), await _access_aside(connection)
             await dump.restore(url, source)
             await _bring_up_to_date(connection, address, source)
             applied = await _erase_again(connection, [*old, *erasures], blobs)
-            report = await _verified(url, blobs)
+            report, revoked = await _verified(url, blobs, access)
             is_done = report.ok
         finally:
             if not is_done:
                 await _put_back(connection, home)
         kept = await _let_go(connection, keep_old) if is_done else None
-    return Restored(erasures=applied, is_old_list_read=True, kept=kept, report=report)
+    return Restored(erasures=applied, is_old_list_read=True, kept=kept, report=report, revoked=revoked)
 
 
 def _require(source: Path) -> None:
@@ -161,6 +170,13 @@ async def _erasures_aside(connection: Connection) -> list[Erasure]:
     return await _read(connection, sql.ERASURES.replace("FROM erasures", f"FROM {ASIDE}.erasures"))
 
 
+async def _access_aside(connection: Connection) -> Access:
+    names, place = await _ours(connection, ASIDE), f"{ASIDE}."
+    keys = await connection.fetch(REVOKED_KEYS.format(place=place)) if "api_keys" in names else []
+    shares = await connection.fetch(SHARES.format(place=place)) if "conversations" in names else []
+    return access_of(keys, shares)
+
+
 async def _read(connection: Connection, statement: str) -> list[Erasure]:
     rows = await connection.fetch(statement)
     return [Erasure(owner, conversation, message, from_micros(at)) for owner, conversation, message, at in rows]
@@ -197,10 +213,11 @@ async def _erase_one(connection: Connection, erasure: Erasure, blobs: Blobs | No
     await connection.execute("RELEASE one")
 
 
-async def _verified(url: str, blobs: Blobs | None) -> VerifyReport:
+async def _verified(url: str, blobs: Blobs | None, access: Access) -> tuple[VerifyReport, Revoked]:
     store = PostgresStore(url, blobs=blobs)
     await store.open()
     try:
-        return await verifying.verify(store)
+        revoked = await revoke_again(store, access)
+        return await verifying.verify(store), revoked
     finally:
         await store.close()

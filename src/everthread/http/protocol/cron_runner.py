@@ -80,6 +80,11 @@ class CronRunner:
         run_id = str(uuid5(_IDS, name))
         extra = {"cron_id": cron["cron_id"], "run_id": run_id}
         try:
+            if not await crons.is_let_in(graphs.et.store.api_keys, cron):
+                _LOG.warning(
+                    "a cron's run is not started: the key that the cron was made with was revoked", extra=extra
+                )
+                return True
             body = crons.cron_run(cron)
             if cron["thread_id"] is not None:
                 await start_run(graphs, graph_runs, owner, cron["thread_id"], body, run_id=run_id)

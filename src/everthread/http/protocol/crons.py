@@ -16,12 +16,14 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
+from everthread.core.access import ApiKeys
 from everthread.core.clock import from_micros, system_clock, to_micros
 from everthread.core.errors import Conflict, Invalid, NotFound
 from everthread.core.ids import check_id, new_id
 from everthread.core.items import ItemChanges, ItemKey, StoredItem
 from everthread.core.ports import Items
-from everthread.http.dependencies import PathId, RequestModel
+from everthread.http.auth import Caller
+from everthread.http.dependencies import CallerDep, PathId, RequestModel
 from everthread.http.protocol import assistants
 from everthread.http.protocol.cron_schedule import check_schedule, next_tick
 from everthread.http.protocol.dependencies import GraphsDep, LangGraphResponse, OwnerDep, ThreadDep, select_fields
@@ -39,6 +41,8 @@ SERVER = ""
 theirs."""
 MAX_CRONS = 1000
 """Of one owner."""
+KEY = "key_id"
+"""In the document: the key it was made or last changed with, which its runs stand and fall with. Not shown."""
 OnRunCompleted = Literal["delete", "keep"]
 CronField = Literal[
     "cron_id", "assistant_id", "thread_id", "on_run_completed", "end_time", "schedule", "timezone", "created_at",
@@ -147,6 +151,16 @@ def is_over(cron: Mapping[str, Any], at: datetime) -> bool:
     return not cron["enabled"] or (cron["end_time"] is not None and at > cron["end_time"])
 
 
+async def is_let_in(keys: ApiKeys, cron: Mapping[str, Any]) -> bool:
+    """Whether the key of whoever made it is still good. One that was made without a key, or before keys were kept,
+    depends on none."""
+    id = cron.get(KEY)
+    if id is None:
+        return True
+    key = await keys.get(id)
+    return key is not None and key.revoked_at is None
+
+
 def cron_run(cron: Mapping[str, Any]) -> RunBody:
     """The run that a cron starts."""
     given = {name: value for name, value in cron["payload"].items() if name not in _OWN_KEYS}
@@ -155,7 +169,8 @@ def cron_run(cron: Mapping[str, Any]) -> RunBody:
 
 def _cron_out(cron: Mapping[str, Any], owner: str) -> JsonObject:
     due = next_tick(cron["schedule"], cron["timezone"], system_clock())
-    return {**cron, "user_id": owner, "next_run_date": None if due is None or is_over(cron, due) else due}
+    shown = {name: value for name, value in cron.items() if name != KEY}
+    return {**shown, "user_id": owner, "next_run_date": None if due is None or is_over(cron, due) else due}
 
 
 async def _find(graphs: OpenGraphs, owner: str, id: str) -> JsonObject:
@@ -181,24 +196,25 @@ async def _write(graphs: OpenGraphs, owner: str, cron: JsonObject) -> JsonObject
 
 
 @router.post("/runs/crons")
-async def create_cron(body: NewCron, graphs: GraphsDep, owner: OwnerDep, changed: CronsChangedDep) -> Response:
+async def create_cron(body: NewCron, graphs: GraphsDep, caller: CallerDep, changed: CronsChangedDep) -> Response:
     """Start a run again and again, each time on a new thread."""
-    cron = await _create(graphs, owner, body, None)
+    cron = await _create(graphs, caller, body, None)
     changed.set()
-    return LangGraphResponse(_cron_out(cron, owner))
+    return LangGraphResponse(_cron_out(cron, caller.owner))
 
 
 @router.post("/threads/{thread_id}/runs/crons")
 async def create_thread_cron(
-    thread: ThreadDep, body: NewCron, graphs: GraphsDep, owner: OwnerDep, changed: CronsChangedDep
+    thread: ThreadDep, body: NewCron, graphs: GraphsDep, caller: CallerDep, changed: CronsChangedDep
 ) -> Response:
     """Start a run again and again on one thread."""
-    cron = await _create(graphs, owner, body, thread.id)
+    cron = await _create(graphs, caller, body, thread.id)
     changed.set()
-    return LangGraphResponse(_cron_out(cron, owner))
+    return LangGraphResponse(_cron_out(cron, caller.owner))
 
 
-async def _create(graphs: OpenGraphs, owner: str, body: NewCron, thread_id: str | None) -> JsonObject:
+async def _create(graphs: OpenGraphs, caller: Caller, body: NewCron, thread_id: str | None) -> JsonObject:
+    owner = caller.owner
     check_schedule(body.schedule, body.timezone)
     assistant = await assistants.find_assistant(graphs, owner, body.assistant_id)
     id = new_id()
@@ -217,6 +233,7 @@ async def _create(graphs: OpenGraphs, owner: str, body: NewCron, thread_id: str 
         "metadata": body.metadata,
         "on_run_completed": body.on_run_completed if thread_id is None else None,
         "enabled": body.enabled,
+        KEY: caller.key_id,
     }
     parse_run_request(cron_run(cron), assistant)  # refused now, not each time
     if len(await graphs.et.store.items.under(owner, NAMESPACE)) >= MAX_CRONS:
@@ -267,9 +284,10 @@ async def get_cron(cron_id: PathId, graphs: GraphsDep, owner: OwnerDep) -> Respo
 
 @router.patch("/runs/crons/{cron_id}")
 async def change_cron(
-    cron_id: PathId, body: CronChanges, graphs: GraphsDep, owner: OwnerDep, changed: CronsChangedDep
+    cron_id: PathId, body: CronChanges, graphs: GraphsDep, caller: CallerDep, changed: CronsChangedDep
 ) -> Response:
     """Change a cron. What was due before is not made up for."""
+    owner = caller.owner
     cron = await _find(graphs, owner, cron_id)
     given = body.model_dump(mode="json", exclude_unset=True)
     for name in given.keys() - {"end_time", "timezone", "input"}:
@@ -285,7 +303,7 @@ async def change_cron(
     payload = {**cron["payload"], **given, "metadata": metadata}
     config = payload.get("config") or {}
     payload["config"] = {**config, "configurable": {**(config.get("configurable") or {}), "cron_id": cron["cron_id"]}}
-    after = {**cron, **own, "metadata": metadata, "payload": payload}
+    after = {**cron, **own, "metadata": metadata, "payload": payload, KEY: caller.key_id}
     parse_run_request(cron_run(after), await assistants.find_assistant(graphs, owner, cron["assistant_id"]))
     written = await _write(graphs, owner, after)
     changed.set()
