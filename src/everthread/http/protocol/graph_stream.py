@@ -87,6 +87,7 @@ async def _stream_v1(graph: Graph, request: RunRequest, config: JsonObject) -> A
         "interrupt_after": request.interrupt_after,
         "durability": request.durability,
         "context": request.graph_context(graph.context_schema),
+        "output_keys": graph.output_channels,  # what its `output_schema` says, as from `invoke`
     }
     stream = _stream_with_events if "events" in request.modes else _stream_chunks
     # LangGraph must be asked for some mode even where only `events` is wanted.
