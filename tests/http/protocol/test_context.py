@@ -20,6 +20,7 @@ from pydantic import BaseModel
 class State(TypedDict, total=False):
     said: Any
     configured: Any
+    tags: Any
 
 @dataclass(kw_only=True)
 class Data:
@@ -46,7 +47,7 @@ def say(state, runtime: Runtime[Any]):
              "results": getattr(context, "results", None)}}
 
 def configured(state, config):
-    return {"configured": config["configurable"].get("prompt")}
+    return {"configured": config["configurable"].get("prompt"), "tags": config.get("tags")}
 
 def build(schema):
     builder = StateGraph(State, context_schema=schema).add_node("say", say).add_node("configured", configured)
@@ -119,3 +120,26 @@ async def test_a_wrong_context_of_a_graph_that_is_made_is_an_error_of_its_run(co
     async with serving("memory://", config) as server, server.http() as http:
         answer = await http.post("/runs/wait", json={"assistant_id": "made", "input": {}})
         assert "context.user" in answer.json()["__error__"]["message"]
+
+
+@pytest.mark.parametrize(
+    "run",
+    [{"context": {"prompt": "!"}}, {"config": {"configurable": {"prompt": "!"}}}],
+    ids=["context", "configurable"],
+)
+async def test_a_run_overrides_the_context_of_its_assistant_however_it_says_so(
+    config: Path, run: dict[str, Any]
+) -> None:
+    async with serving("memory://", config) as server, server.sdk() as client:
+        made = await client.assistants.create("data", context={"prompt": "Be brief.", "results": 3})
+        answer: Any = await client.runs.wait(None, made["assistant_id"], input={}, **run)
+        assert answer["said"] == {"type": "Data", "prompt": "!", "results": 3}
+
+
+async def test_the_tags_of_a_run_replace_those_of_its_assistant(config: Path) -> None:
+    async with serving("memory://", config) as server, server.sdk() as client:
+        made = await client.assistants.create("data", {"tags": ["assistant"]})
+        cases: list[tuple[Any, list[str]]] = [({}, ["assistant"]), ({"config": {"tags": ["run"]}}, ["run"])]
+        for given, tags in cases:
+            answer: Any = await client.runs.wait(None, made["assistant_id"], input={}, **given)
+            assert answer["tags"] == tags

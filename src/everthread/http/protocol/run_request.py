@@ -193,7 +193,7 @@ def parse_run_request(
         modes=body.stream_mode or ["values"],
         subgraphs=body.stream_subgraphs,
         config=_config(assistant["config"], body.config),
-        context={**assistant["context"], **(body.context or {})} or None,
+        context=_context(assistant["context"], body),
         metadata={
             **assistant["metadata"],
             **body.metadata,
@@ -211,10 +211,16 @@ def parse_run_request(
     )
 
 
+def _context(base: Mapping[str, Any], body: RunBody) -> JsonObject | None:
+    """The assistant's context with the run's over it; a run that has none may say the same in `configurable`."""
+    given = body.context or (_user_keys(body.config) if base else {})
+    return {**base, **given} or None
+
+
 def _config(base: Mapping[str, Any], given: Mapping[str, Any]) -> JsonObject:
     """The assistant's config with the run's over it, without the keys that only the server may set."""
     config: JsonObject = {}
-    if tags := [*base.get("tags", ()), *given.get("tags", ())]:
+    if tags := given.get("tags") or base.get("tags"):
         config["tags"] = tags
     limit = given.get("recursion_limit", base.get("recursion_limit"))
     if limit is not None:
