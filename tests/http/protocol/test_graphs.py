@@ -11,6 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from everthread.core.errors import Invalid, NotFound
 from everthread.http.protocol import graphs
+from tests.http.protocol.rig import serving
 
 SOURCE = """
 from contextlib import asynccontextmanager, contextmanager
@@ -71,6 +72,13 @@ async def test_a_graph_is_served_however_it_is_made(folder: Path, name: str, sai
         assert await graph.ainvoke({"said": ""}) == {"said": said}
 
 
+async def test_a_graph_without_a_name_has_the_one_it_is_served_by(folder: Path) -> None:
+    (folder / "named.py").write_text(SOURCE + "named = build('').compile(name='mine')")
+    for place, name in (("./agent.py:plain", "it"), ("./agent.py:builder", "it"), ("./named.py:named", "mine")):
+        async with _spec(folder, place).open({}, None, None) as graph:
+            assert graph.get_name() == name
+
+
 async def test_a_graph_gets_the_checkpointer_it_is_opened_with_and_keeps_none(folder: Path) -> None:
     spec, saver = _spec(folder, "./agent.py:plain"), InMemorySaver()
     async with spec.open({}, saver, None) as graph:
@@ -108,3 +116,17 @@ def test_an_unknown_name_is_answered_with_those_there_are(folder: Path) -> None:
     found = graphs.load_graphs(graphs.locations_in_settings({"b": "agent.py:plain", "a": "agent.py:made"}, folder))
     with pytest.raises(NotFound, match="available graphs: a, b"):
         found.get("c")
+
+
+async def test_what_is_not_used_of_langgraph_json_is_said_at_the_start(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = {
+        "graphs": {"agent": "./agent.py:plain"},
+        "auth": {"path": "./auth.py:auth"},
+        "http": {"app": "./web.py:app"},
+    }
+    (folder / "langgraph.json").write_text(json.dumps(config))
+    async with serving("memory://", folder / "langgraph.json"):
+        (warning,) = (record.getMessage() for record in caplog.records if record.levelname == "WARNING")
+        assert warning.startswith("not used of langgraph.json: auth, http;")

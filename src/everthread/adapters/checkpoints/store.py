@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import operator
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -47,7 +48,7 @@ class LogStore(BaseStore):
         et: Everthread,
         *,
         owner: str = LOCAL,
-        index: IndexConfig | None = None,
+        index: IndexConfig | VectorSearch | None = None,
         ttl: TTLConfig | None = None,
         clock: Clock = system_clock,
         bridge: Bridge | None = None,
@@ -56,7 +57,7 @@ class LogStore(BaseStore):
         self._owner = check_id(owner, "owner")
         self._clock = clock
         self._bridge = bridge
-        self._meaning = None if index is None else _VectorSearch(index)
+        self._meaning = VectorSearch(index) if isinstance(index, dict) else index
         self.ttl_config = ttl
 
     @property
@@ -134,15 +135,15 @@ class LogStore(BaseStore):
         return StoredItem(*key, value, now, now, None if ttl is None else now + ttl, ttl, model, vectors)
 
 
-class _VectorSearch:
-    """Search by meaning, with whatever embedder it was set up with."""
+class VectorSearch:
+    """Search by meaning, with whatever embedder it was set up with; one may serve several stores."""
 
     def __init__(self, index: IndexConfig) -> None:
-        self._embeddings = ensure_embeddings(index.get("embed"))
-        self._fields = index.get("fields") or ["$"]
         embed = index.get("embed")
+        self._embeddings = ensure_embeddings(embed)
+        self._fields = index.get("fields") or ["$"]
         self._dims = index.get("dims")
-        self._model = embed if isinstance(embed, str) else f"{type(embed).__qualname__}:{index.get('dims')}"
+        self._model = embed if isinstance(embed, str) else f"{_name_of(embed)}:{self._dims}"
 
     async def of(self, value: Mapping[str, Any], fields: Sequence[str] | None) -> tuple[str | None, bytes | None]:
         """The vectors of an item's texts, and the model they are by."""
@@ -166,6 +167,12 @@ class _VectorSearch:
         ]
         near.sort(key=lambda pair: cast(float, pair[1]), reverse=True)
         return near + [(item, None) for item in items if not item.vectors or item.model != self._model]
+
+
+def _name_of(embed: object) -> str:
+    if isinstance(embed, FunctionType):  # whose type says nothing
+        return f"{embed.__module__}.{embed.__qualname__}"
+    return type(embed).__qualname__
 
 
 def _join_namespace(namespace: tuple[str, ...]) -> str:

@@ -29,13 +29,13 @@ from langgraph.channels import BinaryOperatorAggregate, DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, TTLConfig
 from langgraph_sdk.runtime import AccessContext
 
 from everthread.adapters.checkpoints.bridge import Bridge
 from everthread.adapters.checkpoints.graph_types import types_of
 from everthread.adapters.checkpoints.saver import LogSaver
-from everthread.adapters.checkpoints.store import LogStore
+from everthread.adapters.checkpoints.store import LogStore, VectorSearch
 from everthread.core.errors import GraphFailed, Invalid, NotFound
 from everthread.http.protocol.graph_factories import Use, check_factory, make_graph
 from everthread.instance import Everthread
@@ -43,6 +43,8 @@ from everthread.instance import Everthread
 Graph = Pregel[Any, Any, Any, Any]
 _MODULE_NAME = "everthread_served_{}"
 _MAX_OWNERS = 256
+_NAMELESS = "LangGraph"
+"""What LangGraph calls a graph that was compiled without a name."""
 V = TypeVar("V")
 
 
@@ -88,7 +90,8 @@ class GraphSpec:
                 raise Invalid(f"must make a graph, not {type(graph).__name__}", field=f"graphs.{self.id}")
             if isinstance(checkpointer, LogSaver):
                 checkpointer = checkpointer.for_types(types_of(graph))
-            yield graph.copy(update={"checkpointer": checkpointer, "store": store})
+            name = self.id if graph.name == _NAMELESS else graph.name
+            yield graph.copy(update={"checkpointer": checkpointer, "store": store, "name": name})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,14 +114,29 @@ class GraphCatalog:
         return iter(self.specs.values())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentOptions:
+    """How the documents of every owner are searched and how long they are kept."""
+
+    index: VectorSearch | None = None
+    ttl: TTLConfig | None = None
+
+
 class OpenGraphs:
     """The graphs over an open database: each opened with the checkpoints and documents of one owner."""
 
-    def __init__(self, et: Everthread, catalog: GraphCatalog, allowed: Sequence[type] = ()) -> None:
+    def __init__(
+        self,
+        et: Everthread,
+        catalog: GraphCatalog,
+        allowed: Sequence[type] = (),
+        documents: DocumentOptions | None = None,
+    ) -> None:
         """`allowed`: types that states may hold, besides those that the graphs name."""
         self.et = et
         self.catalog = catalog
         self._allowed = allowed
+        self._documents = documents or DocumentOptions()
         self._keeps_ids: dict[str, bool] = {}
         self._context_schemas: dict[str, Any] = {}
         self._bridge = Bridge.here()
@@ -133,7 +151,10 @@ class OpenGraphs:
 
     def store(self, owner: str) -> LogStore:
         """The documents of an owner."""
-        return _cached(self._stores, owner, lambda: LogStore(self.et, owner=owner, bridge=self._bridge))
+        index, ttl = self._documents.index, self._documents.ttl
+        return _cached(
+            self._stores, owner, lambda: LogStore(self.et, owner=owner, index=index, ttl=ttl, bridge=self._bridge)
+        )
 
     @asynccontextmanager
     async def open(
@@ -195,15 +216,22 @@ def _cached(cache: OrderedDict[str, V], owner: str, make: Callable[[], V]) -> V:
 # -- loading ---------------------------------------------------------------------------------------------------------
 
 
-def locations_in_file(path: Path) -> list[GraphLocation]:
-    """The graphs of a `langgraph.json`. Folders among its `dependencies` become importable, its `env` is set."""
+def read_config(path: Path) -> dict[str, Any]:
+    """A `langgraph.json`."""
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise Invalid(f"file not found: {path}", field="langgraph_config") from None
     except ValueError as problem:
         raise Invalid(f"{path} is not valid JSON: {problem}", field="langgraph_config") from problem
-    folder = path.resolve().parent
+    if not isinstance(found, dict):
+        raise Invalid(f"{path} must be an object", field="langgraph_config")
+    return found
+
+
+def locations_in_file(path: Path) -> list[GraphLocation]:
+    """The graphs of a `langgraph.json`. Folders among its `dependencies` become importable, its `env` is set."""
+    config, folder = read_config(path), path.resolve().parent
     for dependency in config.get("dependencies", ()):
         _add_to_path(folder / dependency)
     _set_environment(config.get("env") or {}, folder)
@@ -244,10 +272,7 @@ def load_graphs(locations: list[GraphLocation]) -> GraphCatalog:
 
 
 def _load(location: GraphLocation) -> GraphSpec:
-    path, _, name = location.path.rpartition(":")
-    is_file = path.endswith(".py") or "/" in path
-    module = _module_from_file(location, Path(path)) if is_file else _module_by_name(location, path)
-    source = getattr(module, name, None)
+    source = named(location.path, location.folder, f"graphs.{location.id}")
     if source is None or not (isinstance(source, Pregel | StateGraph) or callable(source)):
         raise Invalid(f"{location.path} must be a graph or a function that makes one", field=f"graphs.{location.id}")
     if not isinstance(source, Pregel | StateGraph):
@@ -258,14 +283,23 @@ def _load(location: GraphLocation) -> GraphSpec:
     return GraphSpec(id=location.id, source=source, description=location.description)
 
 
-def _module_from_file(location: GraphLocation, path: Path) -> ModuleType:
-    absolute = (location.folder / path).resolve()
+def named(place: str, folder: Path, field: str) -> Any:
+    """What `./file.py:name` or `package.module:name` stands for; None if the module has nothing of that name. Invalid
+    names this field of the configuration."""
+    path, _, name = place.rpartition(":")
+    is_file = path.endswith(".py") or "/" in path
+    module = _module_from_file(folder, Path(path), field) if is_file else _module_by_name(path, field)
+    return getattr(module, name, None)
+
+
+def _module_from_file(folder: Path, path: Path, field: str) -> ModuleType:
+    absolute = (folder / path).resolve()
     name = _module_name(path, absolute)
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, absolute)
     if spec is None or spec.loader is None or not absolute.is_file():
-        raise Invalid(f"file not found: {path}", field=f"graphs.{location.id}")
+        raise Invalid(f"file not found: {path}", field=field)
     # Registered before it runs, as `import` does: dataclasses and pickling look their module up there.
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
@@ -303,8 +337,8 @@ def _load_type(given: str) -> type:
     return found
 
 
-def _module_by_name(location: GraphLocation, name: str) -> ModuleType:
+def _module_by_name(name: str, field: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as problem:
-        raise Invalid(f"cannot import {name}: {problem}", field=f"graphs.{location.id}") from problem
+        raise Invalid(f"cannot import {name}: {problem}", field=field) from problem

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -11,8 +12,10 @@ from fastapi import FastAPI
 
 from everthread.http.admission import Admission
 from everthread.http.protocol.builtin_assistant import NAME, BuiltinAssistant
+from everthread.http.protocol.document_options import document_options
 from everthread.http.protocol.graph_runs import GraphRuns
 from everthread.http.protocol.graphs import (
+    DocumentOptions,
     GraphCatalog,
     GraphSpec,
     OpenGraphs,
@@ -20,10 +23,15 @@ from everthread.http.protocol.graphs import (
     load_types,
     locations_in_file,
     locations_in_settings,
+    read_config,
 )
 from everthread.http.turn_service import TurnService
 from everthread.instance import Everthread
 from everthread.settings import Settings
+
+_LOG = logging.getLogger(__name__)
+_UNUSED = frozenset({"auth", "checkpointer", "encryption", "http", "webhooks"})
+"""Parts of a `langgraph.json` that change what LangGraph's server does, and nothing here."""
 
 
 class ProtocolState:
@@ -36,8 +44,10 @@ class ProtocolState:
         turns: TurnService,
         admission: Admission,
         allowed: Sequence[type] = (),
+        documents: DocumentOptions | None = None,
     ) -> None:
         self._et = et
+        self._documents = documents
         self._allowed = allowed
         self._admission = admission
         self._builtin = BuiltinAssistant(et, turns)
@@ -47,7 +57,7 @@ class ProtocolState:
     @cached_property
     def graphs(self) -> OpenGraphs:
         """The graphs, for any owner."""
-        return OpenGraphs(self._et, self._catalog, self._allowed)
+        return OpenGraphs(self._et, self._catalog, self._allowed, self._documents)
 
     @cached_property
     def crons_changed(self) -> asyncio.Event:
@@ -64,6 +74,10 @@ class ProtocolState:
 def install(app: FastAPI, et: Everthread, settings: Settings, turns: TurnService) -> None:
     """Load the graphs that `langgraph.json` and the settings name; Invalid when one cannot be found."""
     config = settings.langgraph_config
+    if config is not None and (unused := sorted(_UNUSED & read_config(config).keys())):
+        _LOG.warning("not used of %s: %s; see docs/how-to/serve-a-langgraph-app.md", config.name, ", ".join(unused))
     locations = [] if config is None else locations_in_file(config)
     catalog = load_graphs([*locations, *locations_in_settings(settings.graphs, Path.cwd())])
-    app.state.langgraph = ProtocolState(et, catalog, turns, app.state.admission, load_types(settings.allowed_types))
+    documents = None if config is None else document_options(config)
+    allowed = load_types(settings.allowed_types)
+    app.state.langgraph = ProtocolState(et, catalog, turns, app.state.admission, allowed, documents)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
-from langgraph.store.base import InvalidNamespaceError
+from langgraph.store.base import NOT_PROVIDED, InvalidNamespaceError
 from pydantic import Field
 from starlette.responses import Response
 
@@ -77,8 +77,9 @@ def _namespace(labels: list[str]) -> tuple[str, ...]:
 async def put_item(body: NewItem, graphs: GraphsDep, owner: OwnerDep) -> None:
     """Store a document; it replaces the one with the same key."""
     namespace = _namespace(body.namespace)
+    ttl = NOT_PROVIDED if body.ttl is None else body.ttl
     try:
-        await graphs.store(owner).aput(namespace, body.key, body.value, body.index, ttl=body.ttl)
+        await graphs.store(owner).aput(namespace, body.key, body.value, body.index, ttl=ttl)
     except InvalidNamespaceError as problem:
         raise Invalid(str(problem), field="namespace") from problem
 
