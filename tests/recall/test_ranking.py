@@ -294,6 +294,18 @@ def test_a_wish_is_lifted_into_what_is_found_and_says_so() -> None:
     assert found[1].parts["wish"] == found[1].score
 
 
+def test_of_many_wishes_those_of_the_same_matter_come_first_and_each_once() -> None:
+    others = [f"From now on call me {name}" for name in ("Al", "Bo", "Cy", "Di", "Ed", "Flo")]
+    wishes = ["In letters never use exclamation marks", "I'm vegan, keep that in mind", *others, others[-1]]
+    said: list[Said] = [one for wish in wishes for one in (("user", wish), *FILLER)]
+    keys = frozenset(range(1, len(said), 1 + len(FILLER)))
+    found = ranked("Draft a letter to Mr. Green", messages_of(said), wishes=keys)
+    lifted = [one.message.text for one in found if "wish" in one.parts]
+    assert lifted[0] == "In letters never use exclamation marks"
+    assert lifted[-1] == "I'm vegan, keep that in mind"
+    assert len(lifted) == len(set(wishes))
+
+
 def test_among_people_there_are_no_wishes() -> None:
     said: list[Said] = [("user", "Always use metric units", "Ann"), *FILLER, ("user", "the tower of Pisa", "Bob")]
     assert "Always use metric units" not in texts(ranked("the tower", messages_of(said), wishes=frozenset({1})))

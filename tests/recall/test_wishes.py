@@ -13,6 +13,7 @@ from everthread.recall.wishes import (
     is_restriction,
     is_wish,
     likely_wishes,
+    matters_of,
 )
 from everthread.text.words import tokenize
 
@@ -23,13 +24,20 @@ WISHES = [
     "When I ask for SQL, write it for PostgreSQL.",
     "I prefer aisle seats and no overnight flights.",
     "For recipes I want grams, never cups.",
+    "For letters I always want the long form.",
+    "I sleep badly after coffee, keep that in mind.",
+    "please no lists in your answers",
     "以后都叫我老板。",
     "每次写邮件都用正式的语气。",
     "请一直用表格列出对比。",
+    "凡是要签字的，先给我看。",
 ]
 OTHERS = [
     "She has always lived in Ghent.",
     "I never met him.",
+    "never mind",
+    "Never heard of it.",
+    "Never again that hotel",
     "The shop keeps its prices.",
     "What do I always forget?",
     "以后再说吧。",
@@ -58,9 +66,13 @@ def test_what_merely_is_always_so_is_none(text: str) -> None:
     [
         "Draft a note about the new colour scheme.",
         "Can you plan my week?",
+        "Get me a seat on the night train.",
+        "Remind me of the dentist.",
         "How do I make bread?",
         "帮我订一份外卖。",
         "比较一下这两款手机。",
+        "提醒我明天交房租。",
+        "周日去哪里玩？",
     ],
 )
 def test_wishes_may_govern_what_is_to_be_done(question: str) -> None:
@@ -72,6 +84,22 @@ def test_wishes_may_govern_what_is_to_be_done(question: str) -> None:
 )
 def test_they_do_not_govern_what_is_only_asked(question: str) -> None:
     assert not asks_for_work(question)
+
+
+@pytest.mark.parametrize(
+    ("wish", "asked", "are_of_one_matter"),
+    [
+        ("Sign my letters with the full name.", "Draft a reply to the bank.", True),
+        ("以后机票都订靠窗的座位。", "Find me a flight to Rome.", True),
+        ("I'm vegan.", "Draft a reply to the bank.", False),
+    ],
+)
+def test_a_wish_and_a_request_may_be_about_the_same_matter(wish: str, asked: str, are_of_one_matter: bool) -> None:
+    assert bool(matters_of(wish) & matters_of(asked)) is are_of_one_matter
+
+
+def test_a_wish_about_answers_is_of_no_matter() -> None:
+    assert matters_of("From now on be brief.") == frozenset()
 
 
 def test_messages_with_the_rarest_cues_are_read_first_and_then_the_newest() -> None:

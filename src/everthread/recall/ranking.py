@@ -44,7 +44,7 @@ from everthread.recall.links import TOOL_ROLES
 from everthread.recall.markup import WRAPPED_ROLES, blank_tags
 from everthread.recall.policy import RecallWeights
 from everthread.recall.query import FUNCTION_STEMS, RecallQuery, RelatedTerms, TermCounter, TermCounts, add_counts
-from everthread.recall.wishes import MAX_WISHES
+from everthread.recall.wishes import MAX_WISHES, matters_of
 from everthread.text.bm25 import bm25, idf
 from everthread.text.dates import TimeRange, date_score
 from everthread.text.passages import PassageSpan, estimate_tokens, split_passages
@@ -72,6 +72,8 @@ _CARRIED = 0.3
 """What a term counts that a message only carries."""
 _LESS_LIFTED = 0.08
 """How much less each further wish is lifted."""
+_HARDLY_LIFTED = 0.02
+"""What wishes beyond the first few get: they are found where there is room."""
 _ASKED_FOR = 1.0
 """What a restriction gets beside the best message where restrictions are asked for."""
 _RELATED_BELOW = 0.95
@@ -394,19 +396,26 @@ class _Scorer:
 
     @cached_property
     def lifts(self) -> dict[int, float]:
-        """What the wishes get that have most to do with the question, of equals the newest. Among people who talk with
-        each other there are none: a wish is what an assistant is told."""
+        """What the wishes get that have most to do with the question: first those of the same matter, then those of
+        none, then the others, each by their scores and, of equals, the newest first; of two that say the same, the
+        newer one. Among people who talk with each other there are none: a wish is what an assistant is told."""
         scores, asked = self.found_scores, self.signals.wishes
         is_told = any(message.role == "assistant" and message.name is None for message in self.messages)
-        wishes = [
-            at
+        by_text = {
+            fold(message.text): at
             for at, message in enumerate(self.messages)
             if message.entry_key in asked and (is_told or message.name is None or self.signals.about_restrictions)
-        ]
-        wishes.sort(key=lambda at: (scores[at], at), reverse=True)
+        }
+        wishes = sorted(by_text.values(), key=lambda at: (self._governs(at), scores[at], at), reverse=True)
         weight = max(self.weights.wish, _ASKED_FOR) if self.signals.about_restrictions else self.weights.wish
         lift = weight * (max(scores, default=0.0) or 1.0)
-        return {at: lift * (1 - place * _LESS_LIFTED) for place, at in enumerate(wishes[:MAX_WISHES])} if lift else {}
+        shares = [1 - place * _LESS_LIFTED if place < MAX_WISHES else _HARDLY_LIFTED for place in range(len(wishes))]
+        return {at: lift * share for at, share in zip(wishes, shares, strict=True)} if lift else {}
+
+    def _governs(self, at: int) -> int:
+        """How likely a wish is about what is asked: 2 of the same matter, 1 of none, 0 of another."""
+        about, asked = matters_of(self.messages[at].text), matters_of(self.query.text)
+        return 2 if about & asked else 0 if about and asked else 1
 
     @cached_property
     def parts(self) -> dict[str, list[float]]:

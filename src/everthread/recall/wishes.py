@@ -23,7 +23,8 @@ CUES = tuple(
     Term(token=token)
     for token in (
         "alway never ever whenev prefer forward futur everi vegan vegetarian allerg keep onward now ask want don"
-        " 以后 今后 从现 从今 每次 一律 始终 一直 不要 时候 回答 永远"
+        " mind answer repli"
+        " 以后 今后 从现 从今 每次 一律 始终 一直 不要 时候 回答 永远 凡是 只要"
     ).split()
 )
 """Words that nearly every wish has one of, as the index writes them."""
@@ -32,10 +33,14 @@ _BEGINS = r"(?:^|[.!?;:]\s+|,\s*|\b(?:and|so|but|also|then)\s+)"
 _WISH = re.compile(
     _BEGINS
     + _POLITE
-    + r"""(?:always\b|never\b|from\ (?:now|here|today)\ on\b|going\ forward\b|in\ (?:the\ )?future\b|whenever\b
-    |every\ ?time\b|each\ time\b|(?:when|if)\ i\ (?:ask|say|talk|want|request|need)\b|keep\ in\ mind\b
+    + r"""(?:always\b|never\b(?!\ (?:mind|again|heard|seen|been|had|knew|said|thought|got|did|was|saw|met)\b)
+    |from\ (?:now|here|today)\ on\b|going\ forward\b|in\ (?:the\ )?future\b|whenever\b
+    |every\ ?time\b|each\ time\b|(?:when|if)\ i\ (?:ask|say|talk|want|request|need)\b
+    |keep\ (?:(?:that|this|it)\ )?in\ mind\b
+    |no\ [^.!?]{2,30}\ in\ (?:your|my)
+        \ (?:answers?|replies|texts?|mails?|e-?mails?|letters?|messages?|reports?|summaries)\b
     |(?:don'?t|do\ not)\ (?:ever|use|put|send|suggest|recommend|book|show|write|call|add|include|schedule|give)\b
-    |(?:for|with)\ [^.!?]{2,40}\ i\ (?:only\ )?(?:want|like|prefer)\b
+    |(?:for|with)\ [^.!?]{2,40}\ i\ (?:(?:only|always)\ )?(?:want|like|prefer)\b
     |i\ (?:always\ |only\ |really\ |strongly\ |would\ |much\ ){0,3}
         (?:prefer|like\ (?:my|it\ when)|want\ (?:all|every|you|only))\b
     |(?:use|call|keep|stick\ to|round|write|answer|reply|format|include)\ [^.!?]{1,80}
@@ -44,7 +49,7 @@ _WISH = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _CHINESE_WISH = re.compile(
-    r"以后(?:都|请|别|不要|就|一律|[^。！？]{0,12}(?:一律|都|用))|今后|从现在(?:起|开始)|从今|每次(?:都|[^。！？]{0,10}(?:都|请|用|先|要))|一律"
+    r"以后(?:都|请|别|不要|就|一律|[^。！？]{0,12}(?:一律|都|用))|今后|从现在(?:起|开始)|从今|每次(?:都|[^。！？]{0,10}(?:都|请|用|先|要))|一律|凡是?[^。！？]{1,20}(?:先|都|要|别|不要|不用)"
     r"|请(?:一直|始终|永远)|(?:^|[，,。])(?:请)?(?:不要|别)(?:再)?(?:给我|用|说|安排|推荐|写)|回答(?:我|问题)|(?:的时候|时)(?:请|先|都|记得)"
 )
 _REQUEST = re.compile(
@@ -54,12 +59,33 @@ _REQUEST = re.compile(
     |where\ (?:should|can|do\ you\ think)|when\ (?:can|should|could)|is\ [^?]{2,40}\ (?:good|worth|safe)
     |i(?:'m|\ am|'d|\ want|\ need|\ would)|let'?s|help|explain|write|draft|give|show|book|find|make|plan|compare|suggest
     |recommend|tell|send|set|call|clean|polish|sum|fix|order|create|translate|list\ some|describe\ how|prepare|check|add
-    |build|design|generate|look|schedule|post)\b""",
+    |build|design|generate|look|schedule|post|get|put\ together|invite|remind|reply|answer|rewrite|rephrase|shorten|buy
+    |pick|choose|arrange|cancel|reserve|outline|propose)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 _CHINESE_REQUEST = re.compile(
-    r"^(?:请|麻烦)?你?(?:帮|给|写|比较|推荐|介绍|安排|解释|翻译|做一|看看|早上好|你好|订|总结|怎么|如何)|哪个好|帮(?:我|忙)|给我"
+    r"^(?:请|麻烦)?你?(?:帮|给|写|比较|推荐|介绍|安排|解释|翻译|做一|看看|早上好|你好|订|总结|怎么|如何|提醒|起草|回复|规划|整理|准备)"
+    r"|哪个好|帮(?:我|忙)|给我|去哪(?:里|儿)?(?:吃|玩|住)|吃(?:什么|点啥)(?:好)?[？?]?$"
 )
+
+_MATTERS = tuple(
+    re.compile(one, re.IGNORECASE)
+    for one in (
+        r"\b(?:write|writes|writing|written|draft\w*|letters?|e-?mails?|mails?|texts?|repl(?:y|ies)|word(?:s|ing)?|sign(?:ed)?"
+        r"|polish|paragraph|essay|flyers?|notices?|posts?|tone|spelling|announce\w*|report)\b|写|邮件|信|文案|报告|措辞|回复|起草|通知",
+        r"\b(?:food|eat\w*|cook\w*|dinner|lunch|breakfast|meals?|recipes?|restaurants?|dish(?:es)?|snacks?|menu|spicy|vegan"
+        r"|vegetarian|allergic|intolerant|lactose|gluten|cater\w*)\b|吃|餐|菜|饭|外卖|辣|素|忌口|过敏|请客",
+        r"\b(?:travel\w*|trips?|fl(?:y|ights?)|planes?|seats?|hotels?|trains?|nights?\ in|airports?|vacation|holidays?"
+        r"|sights|itinerary)\b|出差|旅行|机票|航班|酒店|火车|高铁|行程|座位",
+        r"\b(?:code|script|function|program|class|bug|python|sql|test(?:s|ed)?|refactor|comments?|repo|commit)\b"
+        r"|代码|函数|脚本|程序|注释|测试",
+        r"\b(?:meetings?|(?:a|the)\ call|calls|slots?|schedul\w*|appointments?|calendar|workshop"
+        r"|remind\w*|mornings?|evenings?|blocked|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)\b|会议|开会|日程|提醒|安排|约|早上|晚上|周[一二三四五六日末]",
+        r"\b(?:money|cost\w*|prices?|euros?|dollars?|pounds|pay\w*|buy|budget|amounts?|invoices?|order|spend|spent|loan)\b"
+        r"|钱|价|元|预算|买|订|花费|付款|金额",
+    )
+)
+"""What wishes and requests are about: writing, food, travel, code, time, money."""
 
 RESTRICTION_CUES = tuple(
     Term(token=token)
@@ -114,6 +140,12 @@ def is_wish(role: str, text: str) -> bool:
     if _WISH.search(start):
         return True
     return not start.rstrip().endswith(("?", "？")) and _CHINESE_WISH.search(start) is not None
+
+
+def matters_of(text: str) -> frozenset[int]:
+    """Which everyday matters a text is about; none, as of most wishes about answers: then it may govern any."""
+    start = text[:_MAX_READ_CHARACTERS]
+    return frozenset(at for at, matter in enumerate(_MATTERS) if matter.search(start))
 
 
 def likely_wishes(postings: Mapping[Term, Sequence[int]]) -> list[int]:
