@@ -9,8 +9,9 @@ question and no yardstick takes part.
 
 - English: the 17,000 commonest words that WordNet knows, each with its vector by all-MiniLM-L6-v2, the words of one
   stem as one. Related are the nearest, and nearer if WordNet says so.
-- Chinese: the 17,000 commonest words of the dictionary. Related English words are those of their first four
-  translations; related Chinese words those whose translations are near in meaning.
+- Chinese: the 40,000 commonest words of the dictionary. Related English words are those of their first four
+  translations, and what is near to these; of the 17,000 commonest there are also related Chinese words, those whose
+  translations are near in meaning.
 
 A line is a word and its related ones, each with a digit from 1 to 9: how close it is, in tenths.
 """
@@ -37,6 +38,8 @@ from everthread.settings import Settings
 from everthread.text.words import stem
 
 _WORDS = 17_000
+_TRANSLATED = 40_000
+"""Chinese words beyond the commonest are only translated: everyday things (a charger, a bookshelf) are among them."""
 _TARGET = Path(__file__).parent.parent / "src/everthread/text/related_words"
 _KEPT = 6
 _LEAST_ENGLISH, _LEAST_CHINESE = 0.72, 0.78
@@ -47,6 +50,9 @@ _BY_PLACE = (1.0, 0.9, 0.75, 0.6)
 _BY_LENGTH = (1.0, 0.6, 0.35)
 """What each word of a translation of one, two or three words is worth."""
 _TO_CHINESE, _AS_MANY = 8, 4
+_LEAST_BY_LENGTH = {1: 0.85, 2: 0.5, 3: 0.6}
+"""From which worth on a Chinese word of so many characters stands for an English one."""
+_MOST_SECOND_HAND = 3
 _SECOND_HAND = 0.8
 _SAME_LANGUAGE = 0.83
 """What a related word of the same language is worth beside a translation."""
@@ -138,6 +144,21 @@ def _english(words: Sequence[tuple[str, int]], vectors: Mapping[str, Any], neare
     return related
 
 
+def _second_hand(to_english: Related, english: Related) -> Related:
+    """What is near to a Chinese word's translations: 工资 is wages, and so a salary."""
+    found: Related = {}
+    for word, others in to_english.items():
+        near = {
+            other: worth * closeness * _SECOND_HAND
+            for one, worth in others.items()
+            if worth >= _BY_PLACE[1]
+            for other, closeness in english.get(one, {}).items()
+            if closeness >= 0.6 and other not in others
+        }
+        found[word] = dict(sorted(near.items(), key=lambda pair: -pair[1])[:_MOST_SECOND_HAND])
+    return found
+
+
 def _to_english(words: Sequence[str], said: Mapping[str, list[str]]) -> Related:
     related: Related = {}
     for word in words:
@@ -157,10 +178,10 @@ def _to_chinese(to_english: Related, english: Related, rarity: Mapping[str, int]
     direct: dict[str, dict[str, float]] = defaultdict(dict)
     for word, others in to_english.items():
         for one, worth in others.items():
-            if len(word) <= 2 and worth >= (0.85 if len(word) == 1 else 0.5):
+            if worth >= _LEAST_BY_LENGTH.get(len(word), 2.0):
                 direct[one][word] = worth
     ranked = {
-        one: sorted(words.items(), key=lambda pair: pair[1] - 0.0008 * rarity[pair[0]], reverse=True)[:_TO_CHINESE]
+        one: sorted(words.items(), key=lambda pair: pair[1] - 0.0015 * rarity[pair[0]], reverse=True)[:_TO_CHINESE]
         for one, words in direct.items()
     }
     found: Related = {}
@@ -218,17 +239,20 @@ def main() -> None:
         for word, at in _common(folder / "wordfreq/data/large_zh.msgpack.gz")
         if word in said and re.fullmatch("[\u4e00-\u9fff]{1,4}", word)
     }
-    common = [word for word in list(rarity)[:_WORDS] if not _is_general(word)]
+    translated = [word for word in list(rarity)[:_TRANSLATED] if not _is_general(word)]
+    compared = set(list(rarity)[:_WORDS])
+    common = [word for word in translated if word in compared]
     session = BertSession(MINILM, Settings.load().models_dir)
     texts = dict.fromkeys([word for word, _ in english] + [one for word in common for one in said[word][:2]])
     vectors = {text: np.frombuffer(session.vector(text), dtype="<f4") for text in texts}
     near = _english(english, vectors, nearer)
-    to_english = _to_english(common, said)
+    to_english = _to_english(translated, said)
     _write("english.tsv", [(_SAME_LANGUAGE, near)])
     _write(
         "chinese.tsv",
         [
             (1.0, to_english),
+            (1.0, _second_hand(to_english, near)),
             (1.0, _to_chinese(to_english, near, rarity)),
             (_SAME_LANGUAGE, _chinese(common, said, vectors)),
         ],

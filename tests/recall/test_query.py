@@ -82,3 +82,9 @@ def test_terms_are_counted_like_the_tokens_of_the_index(question: str, text: str
         for term in query.terms
     ]
     assert list(counted.counts) == [(at, count) for at, count in enumerate(counts) if count]
+
+
+def test_a_chinese_word_of_three_characters_is_looked_for_by_the_pair_it_begins_with() -> None:
+    related = parse_question("Where is the vacuum cleaner?").related
+    pair = next(term for term in related if term.token == "吸尘")
+    assert set(tokenize("吸尘器坏了")) >= {pair.token}

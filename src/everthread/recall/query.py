@@ -107,7 +107,8 @@ def _related(text: str, terms: Sequence[Term]) -> RelatedTerms:
     related: dict[Term, dict[int, float]] = {}
     for word, places in stand_for.items():
         for other, share in related_words(word).items():
-            term = Term(token=other, is_prefix=len(other) == 1 and not other.isascii())
+            token = other if other.isascii() else other[:2]  # of 充电器 the index has the pair 充电
+            term = Term(token=token, is_prefix=len(token) == 1 and not token.isascii())
             if term not in place:
                 shares = related.setdefault(term, {})
                 shares.update((at, max(share, shares.get(at, 0.0))) for at in places)

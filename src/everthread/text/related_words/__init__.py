@@ -1,8 +1,8 @@
 """Words for the same or nearly the same thing, in English, Chinese and from one to the other: bike and bicycle, 抱怨
 and complain. Recall looks for them too, and counts them less than the words that were asked for.
 
-The tables are made by `tools/related_words.py`, which says of what. They are read when first asked for: two files of a
-megabyte together, held as they are; a line is taken apart when its word is asked for.
+The tables are made by `tools/related_words.py`, which says of what. They are read when first asked for: two files,
+two megabytes together, held as they are; a line is taken apart when its word is asked for.
 """
 
 from __future__ import annotations
