@@ -10,6 +10,8 @@ import pytest
 
 import everthread
 from everthread import Budget, Context, Conversation, Everthread
+from everthread.core.nouns import Ref
+from everthread.recall.memory_extraction import ExtractionOptions, extract_memories
 from everthread.testing import ManualClock
 from tests.contracts.message_helpers import says
 
@@ -207,3 +209,30 @@ async def test_two_memories_beside_nothing_else_recalled_are_their_own_part(et: 
     context = await conv.context(query="tea")
     assert sorted(remembered(context)) == sorted(memory.id for memory in made)
     assert [part.kind for part in context.parts] == ["memory", "window"]
+
+
+@pytest.mark.parametrize(
+    ("said", "word", "small_talk"),
+    [
+        ("I'm allergic to walnuts.", "walnut", "Boat {0} is in dock {1} with {0} seats for the guests of the club."),
+        ("我对核桃过敏。", "核桃", "第{0}条船停在{1}号码头，船上有{0}个座位留给俱乐部的客人。"),
+    ],
+)
+async def test_what_a_summary_keeps_in_mind_is_not_remembered_beside_it(
+    et: Everthread, clock: ManualClock, said: str, word: str, small_talk: str
+) -> None:
+    conv = await talk(et, clock, said, *(small_talk.format(at, at * 7) for at in range(1, 60)))
+    await extract_memories(et.store, Ref("local", conv.id), ExtractionOptions())
+    advance(clock)
+    (memory,) = (await et.memories.list("local")).items
+    before = await conv.context(query=word)
+    await conv.compact()
+    advance(clock)
+    context = await conv.context(query=word)
+    record = "\n".join(str(message["content"]) for message in context.messages)
+    assert word in memory.text
+    assert remembered(before) == ()
+    assert remembered(context) == ()
+    assert said in record.partition("</summary>")[0]
+    other = await talk(et, clock, "what can I cook?")
+    assert remembered(await other.context()) == (memory.id,)

@@ -7,6 +7,7 @@ mostly been settled since, so open points fade with age.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
@@ -14,7 +15,7 @@ from itertools import accumulate
 from everthread.compaction.fact_ranking import fact_weight, rank_facts, split_kept
 from everthread.compaction.selection import ESTIMATE_SLACK, CandidateLine, select_candidates
 from everthread.compaction.sources import ChildSummary, Source, TokenCounter
-from everthread.compaction.standing import STANDING_SHARE
+from everthread.compaction.standing import STANDING_SHARE, stems_of
 from everthread.compaction.summary_format import (
     LIST_SHARE,
     Section,
@@ -28,8 +29,8 @@ from everthread.compaction.summary_format import (
     mention_list,
     parse_summary,
 )
-from everthread.compaction.superseded import forget_statements, mark_superseded, told_later
-from everthread.context.ingredients import QuotedSummary
+from everthread.compaction.superseded import forget_statements, mark_superseded, replaced_by, told_later
+from everthread.context.ingredients import QuotedMemory, QuotedSummary
 from everthread.context.quotes import summary_block
 from everthread.context.tokens import count_tokens
 from everthread.core.compactions import Compaction
@@ -158,6 +159,32 @@ def _with_marks(told: Sequence[Compaction]) -> list[QuotedSummary]:
         )
         later += told_later(lines)
     return quoted[::-1]
+
+
+def without_told(
+    memories: Sequence[QuotedMemory], summaries: Sequence[QuotedSummary], room_tokens: int
+) -> list[QuotedMemory]:
+    """The memories without those whose message a summary of the same request keeps in mind in the same words. Where
+    the summaries may have to be cut, they all stay."""
+    if sum(one.tokens or 0 for one in summaries) > room_tokens:
+        return list(memories)
+    return [memory for memory in memories if not any(_keeps_in_mind(one, memory) for one in summaries)]
+
+
+def _keeps_in_mind(summary: QuotedSummary, memory: QuotedMemory) -> bool:
+    seq = memory.message
+    if seq is None or not memory.is_confirmed or not summary.first_seq <= seq <= summary.last_seq:
+        return False
+    own = stems_of(_OF_WHOM.sub("", memory.text, count=1))
+    return any(
+        line.section == "standing" and line.last_seq == seq and replaced_by(line) is None and own <= stems_of(line.text)
+        for line in parse_summary(summary.text)
+        if isinstance(line, SummaryLine)
+    )
+
+
+_OF_WHOM = re.compile(r"^(?:The user(?: said:)?|用户(?:说：)?)")
+"""By what a memory says of whom it is."""
 
 
 def lines_of(child: ChildSummary) -> Iterator[SummaryLine]:

@@ -75,10 +75,10 @@ def with_standing(prose: str, sources: Sequence[Source], most_tokens: int, count
 
     One that was replaced in the same stretch is not put back; what replaced it is.
     """
-    told = [(_stems(line), cited_seqs(line)) for line in prose.splitlines()]
+    told = [(stems_of(line), cited_seqs(line)) for line in prose.splitlines()]
     missing: list[SummaryLine] = []
     for line in mark_superseded(list(standing_lines(sources)), said_later(sources), "en"):
-        own = _stems(line.text)
+        own = stems_of(line.text)
         if replaced_by(line) is None and own and not any(_holds(one, seqs, own, line.last_seq) for one, seqs in told):
             missing.append(line)
             told.append((own, []))
@@ -102,5 +102,6 @@ def _holds(told: frozenset[str], cited: Sequence[tuple[int, int]], own: frozense
     return overlap(own, told) >= _SAID and len(told) >= len(own) * _SAID
 
 
-def _stems(text: str) -> frozenset[str]:
+def stems_of(text: str) -> frozenset[str]:
+    """By what an order is compared with what tells it."""
     return frozenset(stem(word) if word.isascii() else word for word in terms(text))

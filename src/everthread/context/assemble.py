@@ -540,13 +540,12 @@ def _memory_piece(index: int, memory: QuotedMemory, quoted: QuotedBlock) -> Piec
 
 def _recalled_piece(index: int, recalled: RecalledPassage) -> Piece:
     quoted = recalled_block(recalled)
-    is_whole = recalled.start == 0 and recalled.end >= len(payloads.text(recalled.stored.payload))
     return Piece(
         message=index,
         kind="recalled",
         tokens=quoted.tokens,
         seqs=(recalled.stored.seq,),
-        form="whole" if is_whole else "in_part",
+        form="whole" if recalled.is_whole else "in_part",
         text=quoted.block,
     )
 

@@ -33,11 +33,14 @@ class RecalledPassage:
     """Where it stands in the message's text, by characters."""
 
     @property
+    def is_whole(self) -> bool:
+        return self.start == 0 and self.end >= len(payloads.text(self.stored.payload))
+
+    @property
     def text(self) -> str:
         whole = payloads.text(self.stored.payload)
-        is_part = self.start > 0 or self.end < len(whole)
         passage = whole[self.start : self.end]
-        return f"{passage}\n{text_reference(whole, self.stored.seq)}" if is_part else passage
+        return passage if self.is_whole else f"{passage}\n{text_reference(whole, self.stored.seq)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import orjson
 
-from everthread.compaction.condense import summaries_within
+from everthread.compaction.condense import summaries_within, without_told
 from everthread.compaction.policy import CompactionPolicy, apply_settings, apply_stored_settings, window_bounds
 from everthread.context import manifest as manifests
 from everthread.context.assemble import Context, assemble
@@ -267,14 +267,20 @@ def render(
     """The request this view makes."""
     room, seqs = view.policy.memory_max_tokens, view.seqs
     summaries_room = room_of(view.policy, budget, system)
+    summaries = summaries_within(tuple(view.told), summaries_room)
+    found = [one for one in recalled if one.stored.seq not in seqs]
+    shown = {*seqs, *(one.stored.seq for one in found if one.is_whole)}
+    at_start = [] if known is None else known.at_start(view.compacted_at, room)
+    reminded = [] if known is None else known.before_question(view.compacted_at, room, shown)
+    most = budget.limit // 2
     given = Ingredients(
         system=system,
-        memories=() if known is None else known.at_start(view.compacted_at, room),
-        reminded=() if known is None else known.before_question(view.compacted_at, room, seqs),
+        memories=without_told(at_start, summaries, most),
+        reminded=without_told(reminded, summaries, most),
         standing=view.standing,
         tools=tools,
-        recalled=[one for one in recalled if one.stored.seq not in seqs],
-        summaries=summaries_within(tuple(view.told), summaries_room),
+        recalled=found,
+        summaries=summaries,
         summaries_room=summaries_room,
         pinned=view.pinned,
         window=view.window,
