@@ -8,6 +8,7 @@ import pytest
 
 import everthread
 from everthread import Conversation, Everthread, NotFound
+from everthread.history import ingest
 from tests.contracts.message_helpers import appended, says
 
 
@@ -27,6 +28,21 @@ async def test_a_hit_says_where_the_message_stands(et: Everthread, conv: Convers
     assert isinstance(hit.score, float)
     assert hits[0] == hit
     assert list(hits[:1]) == [hit]
+
+
+async def test_a_credential_is_masked_though_its_kind_was_not_known_when_it_was_written(
+    et: Everthread, conv: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "ghp_" + "a1B2" * 9
+    with monkeypatch.context() as at_that_time:
+        at_that_time.setattr(ingest, "find_secrets", lambda _: ())
+        await conv.append(says(f"the zebra's key is {key}", id="m"))
+    assert not (await conv.message("m")).has_secret
+    for meaning in (False, True):
+        (masked,) = await et.search("zebra's key", meaning=meaning)
+        assert key not in masked.snippet
+        (shown,) = await et.search("zebra's key", meaning=meaning, show_secrets=True)
+        assert key in shown.snippet
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from everthread.core import payloads
-from everthread.core.entries import Flag
 from everthread.core.errors import NotFound
 from everthread.core.nouns import Hit, Hits, MatchStrength, Message
 from everthread.core.ports import Search, WordMatch, WordMatches
@@ -128,8 +127,9 @@ def _rank_matches(matches: WordMatches, query: Query, *, with_all_numbers: bool 
 
 def _as_hit(ranked: _RankedMatch, query: Query, *, show_secrets: bool) -> Hit:
     entry = ranked.found.entry
-    # The whole text is masked before it is cut: half of a secret is not recognised as one.
-    text = ranked.text if show_secrets or not entry.flags & Flag.SECRET else redact_secrets(ranked.text)
+    # The whole text is masked before it is cut: half of a secret is not recognised as one. And always, flagged or not:
+    # when it was written, its kind of secret may not have been known.
+    text = ranked.text if show_secrets else redact_secrets(ranked.text)
     # History shows a revision under the seq of the message it revises; an edit is a message of its own.
     return Hit(
         conversation_id=ranked.found.conversation_id,

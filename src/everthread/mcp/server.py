@@ -178,7 +178,7 @@ def _title(conversation: Conversation) -> str:
 
 def _shown(message: Message, *, show_secrets: bool) -> str:
     text = searchable(message.payload)
-    text = text if show_secrets or not message.has_secret else redact_secrets(text)
+    text = text if show_secrets else redact_secrets(text)
     at = message.said_at or message.created_at
     cut = f" … {len(text) - _MOST_CHARACTERS:,} more characters" if len(text) > _MOST_CHARACTERS else ""
     return f"[{message.seq}] {message.role} {at:%Y-%m-%d %H:%M}\n{text[:_MOST_CHARACTERS]}{cut}"

@@ -18,7 +18,6 @@ from everthread.core import payloads
 from everthread.core.background import is_in_loop
 from everthread.core.clock import Clock, system_clock
 from everthread.core.embeddings import VectorHit
-from everthread.core.entries import Flag
 from everthread.core.errors import EverthreadError, StoreDamaged
 from everthread.core.log import Segment
 from everthread.core.nouns import Hit, Hits, MatchStrength, Message, Ref
@@ -581,9 +580,9 @@ async def search_by_meaning(
     query = parse_query(text)
 
     def shown(ranked: RankedMessage) -> str:
-        if show_secrets or not result.messages[ranked.message.entry_key].entry.flags & Flag.SECRET:
-            return ranked.message.text[ranked.span.start : ranked.span.end]
-        return redact_secrets(ranked.message.text)
+        text = ranked.message.text
+        masked = text if show_secrets else redact_secrets(text)
+        return text[ranked.span.start : ranked.span.end] if masked == text else masked
 
     return Hits(
         tuple(
