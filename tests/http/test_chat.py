@@ -230,6 +230,26 @@ async def test_i19_the_same_key_is_the_same_turn_also_for_a_stream(client: httpx
     assert len((await client.get(f"{API}/conversations/{conversation}/messages")).json()["items"]) == 2
 
 
+async def test_i19_an_answer_given_again_under_a_key_comes_as_it_is_said(client: httpx.AsyncClient) -> None:
+    await client.post(f"{API}/chat", json={"message": "hello", "conversation_id": "c"})
+    address, key = f"{API}/conversations/c/regenerate", {"Idempotency-Key": "k"}
+    states = []
+    async with client.stream("POST", address, json={"stream": True}, headers=key) as answer:
+        told = []
+        async for event in events(answer):
+            told.append(event)
+            if event.kind == "accepted":
+                turn = f"{API}/conversations/c/turns/{event.data['turn_id']}"
+                states.append((await client.get(turn)).json()["state"])
+    assert states[0] in ("received", "running")
+    again = await whole(client, "POST", address, json={"stream": True}, headers=key)
+    assert again[0].data == told[0].data
+    assert text_of(again) == text_of(told) == ANSWER
+    assert len((await client.get(f"{API}/conversations/c/branches")).json()["items"]) == 2
+    other = await client.post(address, json={"stream": True, "model_pref": "vision"}, headers=key)
+    assert (other.status_code, other.json()["code"]) == (422, "key_reused")
+
+
 async def test_a_turn_is_cancelled_and_keeps_what_it_said(client: httpx.AsyncClient) -> None:
     async with client.stream("POST", f"{API}/chat/stream", json={"message": "hello", "conversation_id": "c"}) as answer:
         told = []

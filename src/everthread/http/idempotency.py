@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from hashlib import sha256
 
 import orjson
@@ -69,8 +69,13 @@ class IdempotencyMiddleware:
         messages: list[Message] = []
         is_stored = False
         renewing = asyncio.create_task(self._renew(owner, key, request))
+
+        async def let_go() -> None:
+            renewing.cancel()
+            await self._replies.drop(owner, key, request)
+
         try:
-            await self._app(scope, replay_body(body, receive), _collect(messages, send))
+            await self._app(scope, replay_body(body, receive), _collect(messages, send, let_go))
             if (reply := _to_reply(messages, request, scope["state"].get("conversation"))) is not None:
                 await self._replies.keep(owner, key, reply)
                 is_stored = True
@@ -122,20 +127,29 @@ def _replay(stored: Reply, request: bytes) -> Response:
     return response
 
 
-def _collect(messages: list[Message], send: Send) -> Send:
-    """Hold a response back until it is stored; one that is too large to store goes out as it comes."""
+def _collect(messages: list[Message], send: Send, let_go: Callable[[], Awaitable[None]]) -> Send:
+    """Hold a response back until it is stored. One that is too large to store goes out as it comes, and so does a
+    stream, whose key is let go: the same request again finds the turn that it began."""
     size = 0
+    is_stream = False
 
     async def collect(message: Message) -> None:
-        nonlocal size
+        nonlocal size, is_stream
+        if message["type"] == "http.response.start" and _is_stream(message):
+            is_stream = True
+            await let_go()
         size += len(message.get("body", b""))
         messages.append(message)
-        if size > _MAX_STORED_BYTES:
+        if is_stream or size > _MAX_STORED_BYTES:
             for one in messages:
                 await send(one)
             messages.clear()
 
     return collect
+
+
+def _is_stream(start: Message) -> bool:
+    return Headers(raw=start.get("headers", [])).get("content-type", "").startswith("text/event-stream")
 
 
 def _to_reply(messages: Sequence[Message], request: bytes, conversation: str | None) -> Reply | None:
