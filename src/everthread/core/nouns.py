@@ -187,8 +187,8 @@ class Message:
 
     @property
     def has_secret(self) -> bool:
-        """Whether something that looks like a credential was seen in it when it was written. The message itself is never
-        altered; what is shown of it elsewhere is masked by today's patterns, whatever this says."""
+        """Whether something that looks like a credential was seen in it when it was written. The message itself is
+        never altered; what is shown of it elsewhere is masked by today's patterns, whatever this says."""
         return bool(self._entry.flags & _SECRET)
 
     @property
