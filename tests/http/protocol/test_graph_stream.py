@@ -45,6 +45,14 @@ def test_what_a_subgraph_says_carries_its_namespace() -> None:
     assert list(framing.frames(("inner:1", "deep:2"), "values", {})) == [Frame("values|inner:1|deep:2", {})]
 
 
+def test_whole_messages_of_a_subgraph_have_the_names_that_clients_look_for() -> None:
+    message = (AIMessage("one", id="m"), {"langgraph_checkpoint_ns": "inner:1"})
+    told = [frame.event for frame in StreamFramer(["messages"]).frames(("inner:1",), "messages", message)]
+    assert told == ["messages/metadata", "messages/complete"]
+    told = [frame.event for frame in StreamFramer(["messages-tuple"]).frames(("inner:1",), "messages", message)]
+    assert told == ["messages|inner:1"]
+
+
 def test_a_graph_is_asked_for_messages_once() -> None:
     assert graph_modes(["messages", "messages-tuple", "events", "values"]) == ["messages", "values"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
@@ -116,6 +117,42 @@ def test_an_unknown_name_is_answered_with_those_there_are(folder: Path) -> None:
     found = graphs.load_graphs(graphs.locations_in_settings({"b": "agent.py:plain", "a": "agent.py:made"}, folder))
     with pytest.raises(NotFound, match="available graphs: a, b"):
         found.get("c")
+
+
+SCHEMAS = """
+from dataclasses import dataclass
+from typing import Annotated, NotRequired, TypedDict
+from langgraph.graph import START, StateGraph
+
+class Odd: ...
+
+class State(TypedDict):
+    said: str
+    steps: Annotated[NotRequired[list[int]], "as middleware declares them"]
+    odd: Odd
+
+@dataclass
+class Context:
+    user: str = "nobody"
+
+builder = StateGraph(State, context_schema=Context).add_node("say", lambda state: {"said": ""})
+graph = builder.add_edge(START, "say").compile()
+"""
+
+
+async def test_a_member_without_a_schema_does_not_hide_those_of_the_others(tmp_path: Path) -> None:
+    (tmp_path / "schemas.py").write_text(SCHEMAS)
+    (tmp_path / "langgraph.json").write_text(json.dumps({"graphs": {"it": "./schemas.py:graph"}}))
+    async with serving("memory://", tmp_path / "langgraph.json") as server, server.sdk() as client:
+        schemas: Any = await client.assistants.get_schemas("it")
+        members = schemas["state_schema"]["properties"]
+        assert {name: member.get("type") for name, member in members.items()} == {
+            "said": "string",
+            "steps": None,
+            "odd": None,
+        }
+        assert schemas["config_schema"] == schemas["context_schema"]
+        assert schemas["context_schema"]["properties"]["user"]["default"] == "nobody"
 
 
 async def test_what_is_not_used_of_langgraph_json_is_said_at_the_start(

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from uuid import UUID, uuid5
 
 from fastapi import APIRouter, Query
-from pydantic import ConfigDict, Field, create_model
+from pydantic import Field, TypeAdapter, create_model
 from pydantic.errors import PydanticUserError
 from starlette.responses import Response
 
@@ -337,19 +337,24 @@ async def _subgraphs(graphs: OpenGraphs, owner: str, id: str, namespace: str | N
 
 def _schemas(graph: Any) -> JsonObject:
     """Each as a JSON schema; None where a type has none."""
+    context = _schema(graph.get_context_jsonschema)
     return {
         "input_schema": _schema(graph.get_input_jsonschema),
         "output_schema": _schema(graph.get_output_jsonschema),
         "state_schema": _schema(lambda: _state_schema(graph)),
-        "config_schema": {},
-        "context_schema": _schema(graph.get_context_jsonschema),
+        "config_schema": context or {},  # what clients from before there was a context read
+        "context_schema": context,
     }
 
 
 def _state_schema(graph: Any) -> Any:
-    fields: Any = {name: (graph.channels[name].UpdateType, None) for name in graph.stream_channels_list}
-    any_type = ConfigDict(arbitrary_types_allowed=True)
-    return create_model(f"{graph.get_name()}_state", __config__=any_type, **fields).model_json_schema()
+    fields: Any = {name: (_with_schema(graph.channels[name].UpdateType), None) for name in graph.stream_channels_list}
+    return create_model(f"{graph.get_name()}_state", **fields).model_json_schema()
+
+
+def _with_schema(kind: Any) -> Any:
+    """This type, or Any for one that has no schema: the other members of the state have theirs."""
+    return Any if _schema(lambda: TypeAdapter(kind).json_schema()) is None else kind
 
 
 def _schema(make: Callable[[], Any]) -> Any:

@@ -6,8 +6,8 @@ Version 1 of the protocol:
     messages-tuple                                        `messages`: a chunk and its metadata
     messages                                              `messages/metadata` once, then `messages/partial`: all so far
 
-Events of a subgraph carry its namespace: `values|inner:8d3b…`. Version 2 has the same kinds, with a prefix and with
-the namespace and the time among the data (see `thread_events`).
+Events of a subgraph carry its namespace: `values|inner:8d3b…`; for `messages` their metadata do. Version 2 has the same
+kinds, with a prefix and with the namespace and the time among the data (see `thread_events`).
 """
 
 from __future__ import annotations
@@ -148,14 +148,14 @@ class StreamFramer:
             return
         before = self._partial.get(message.id)
         if before is None:
-            yield Frame("messages/metadata" + suffix, {message.id: {"metadata": metadata}})
+            yield Frame("messages/metadata", {message.id: {"metadata": metadata}})
         whole = message if before is None else before + message
         assert isinstance(whole, BaseMessage)
         self._partial[message.id] = whole
         if isinstance(whole, BaseMessageChunk):
-            yield Frame("messages/partial" + suffix, [message_chunk_to_message(whole)])
+            yield Frame("messages/partial", [message_chunk_to_message(whole)])
         else:
-            yield Frame("messages/complete" + suffix, [whole])
+            yield Frame("messages/complete", [whole])
 
 
 def _with_checkpoint_refs(payload: JsonObject) -> JsonObject:
