@@ -162,10 +162,23 @@ def test_recall_says_why_each_message_was_found(talk: Quick) -> None:
     first = told["hits"][0]
     assert (first["seqs"], first["words"], first["why"][0]) == ([1], ["harbour"], "words")
     assert sum(first["parts"].values()) == pytest.approx(first["score"], abs=1e-4)
-    explained = talk("recall", "c1", "--explain", "Where is the harbour?").out
-    assert "words" in explained
-    assert "(harbour)" in explained
-    assert "words" not in talk("recall", "c1", "Where is the harbour?").out
+    asked = talk("recall", "c1", "--explain", "Where is the harbour?")
+    assert " = words " in asked.out
+    assert "(harbour)" in asked.out
+    assert " 0.000" not in asked.out
+    for name in {name for hit in told["hits"] for name, part in hit["parts"].items() if part >= 0.001}:
+        assert f"{name}: " in asked.err
+    plain = talk("recall", "c1", "Where is the harbour?")
+    assert "words" not in plain.out
+    assert "words: " not in plain.err
+
+
+def test_a_grade_of_what_was_all_in_view_is_no_percentage(talk: Quick) -> None:
+    graded = talk("grade", "c1", "--fail-under", "100")
+    assert graded.code == 0
+    assert "%" not in graded.out
+    assert "says nothing about recall" in graded.err
+    assert talk("grade", "c1", "--json").json["recalled_percent"] is None
 
 
 def test_recall_of_what_nobody_said_notes_that_nothing_is_found(talk: Quick) -> None:

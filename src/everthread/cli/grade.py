@@ -18,6 +18,7 @@ from everthread.replay import Trial, read_transcript
 
 _USUAL_WINDOW = Budget().window
 _SHOWN = 20
+_LEAST_WINDOW = 2_000
 _FAILED = 1
 
 
@@ -45,7 +46,7 @@ async def grade(
             transcript = await read_transcript(et.store, ref, branch_name(branch))
             trial = Trial(store=et.store, clock=system_clock, ref=ref, budget=budget, step=step)
             graded = await trial.grade(policy, cli.settings.recall, transcript)
-    recalled = round(100 * (1 - graded.debt), 1)
+    recalled = round(100 * (1 - graded.debt), 1) if graded.beyond_view else None
     if cli.out.json:
         cli.out.document(
             {
@@ -61,12 +62,19 @@ async def grade(
             }
         )
     else:
-        counts = (graded.requests, len(graded.uses), len(graded.beyond_view), len(graded.missing), f"{recalled:g} %")
+        share = "–" if recalled is None else f"{recalled:g} %"
+        counts = (graded.requests, len(graded.uses), len(graded.beyond_view), len(graded.missing), share)
         cli.out.table((">requests", ">rare facts used again", ">beyond the view", ">missing", ">recalled"), [counts])
         rows = [(use.seq, one_line(use.fact.text), use.source_seq) for use in graded.missing[:_SHOWN]]
         if rows:
-            cli.out.table((">used in", "missing", ">said in"), rows)
+            cli.out.table((">used in", "missing", ">said in"), [(f"#{at}", fact, f"#{of}") for at, fact, of in rows])
+            if more := len(graded.missing) - len(rows):
+                cli.out.note(f"and {more} more; --json shows all")
+            cli.out.note("to bring more back, set EVERTHREAD_RECALL_TOP_K higher or use a larger --window")
         if not graded.beyond_view:
-            cli.out.note("no rare fact from beyond the view was used again, so this says nothing about recall")
-    if fail_under is not None and recalled < fail_under:
+            cli.out.note(
+                "no rare fact from beyond the view was used again, so this says nothing about recall; "
+                f"try a smaller window, such as --window {max(_LEAST_WINDOW, window // 8)}"
+            )
+    if fail_under is not None and recalled is not None and recalled < fail_under:
         raise typer.Exit(_FAILED)

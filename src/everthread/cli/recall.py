@@ -19,6 +19,17 @@ if TYPE_CHECKING:
     from everthread.recall.search import RecallHit
 
 _PAGE = 200
+_LEAST_SHOWN = 0.0005
+REASONS = {
+    "words": "it has words of the question, or related ones; (…) are their stems",
+    "meaning": "it says something similar in other words",
+    "neighbours": "messages beside it that it belongs to have to do with the question",
+    "topic": "the question's words are used around it",
+    "speaker": "who said it: somebody whom the question names; else the user, or the assistant if it is asked for",
+    "date": "it was said when the question asks about",
+    "wish": "a standing wish that may govern what is to be done",
+}
+"""What each part of a score is, for who reads `--explain`."""
 USAGE = ("input_tokens", "output_tokens", "total_tokens")
 
 
@@ -62,7 +73,10 @@ async def recall(
     for hit in hits.in_order if hits.asks_for_several else hits:
         cli.out.pieces(_as_text(hit, "" if hit.conversation_id == found.id else hit.conversation_id))
         if explain:
-            cli.out.pieces([(f"       {hit.score:.3f}: {_explained(hit)}\n", "dim")])
+            cli.out.pieces([(f"       {hit.score:.3f} = {_explained(hit)}\n", "dim")])
+    if explain:
+        for name in (name for name in REASONS if any(name in _shown_parts(hit) for hit in hits)):
+            cli.out.note(f"{name}: {REASONS[name]}")
     if not hits:
         cli.out.note("nothing has to do with this; try a word that was used, such as a name or a number")
     if hits.only_weak:
@@ -72,12 +86,16 @@ async def recall(
 
 
 def _explained(hit: RecallHit) -> str:
-    """Such as `words 0.61 (harbour), neighbours 0.20`: the parts add up to the score."""
+    """Such as `words 0.610 (harbour) + neighbours 0.200`; what rounds to nothing is left out."""
     told = [
         f"{name} {part:.3f}" + (f" ({', '.join(hit.words)})" if name == "words" else "")
-        for name, part in hit.parts.items()
+        for name, part in _shown_parts(hit).items()
     ]
-    return ", ".join(told)
+    return " + ".join(told)
+
+
+def _shown_parts(hit: RecallHit) -> dict[str, float]:
+    return {name: part for name, part in hit.parts.items() if part >= _LEAST_SHOWN}
 
 
 def _as_text(hit: RecallHit, where: str) -> list[Styled]:
