@@ -85,6 +85,7 @@ def test_ctrl_c_stops_the_answer_and_keeps_the_partial_text(fork: Fork, quick: Q
         terminal.type("\x03")
         terminal.expect("what was said so far is kept")
         terminal.expect(PROMPT)
+        assert "^C" not in terminal.text  # it would leave a line of the unfinished answer behind
         terminal.enter("go on")
         terminal.expect("second answer")
         terminal.expect(PROMPT)

@@ -19,6 +19,11 @@ from everthread.cli.chat import slash_commands
 from everthread.core.errors import EverthreadError
 from everthread.core.turn_events import Done, Failed
 
+try:
+    import termios
+except ImportError:  # Windows
+    termios = None  # type: ignore[assignment]
+
 if TYPE_CHECKING:
     from everthread.cli.chat.screen import Screen, TerminalScreen
     from everthread.cli.chat.session import ChatSession
@@ -89,7 +94,7 @@ async def answer(session: ChatSession, text: str, screen: Screen) -> bool:
     """Run one turn and show it; returns whether it was answered completely."""
     live = await session.ask(text)
     is_answered = False
-    with stopped_by_ctrl_c(live):
+    with stopped_by_ctrl_c(live), without_echo():
         async for event in live.event_log.listen():
             screen.show(event)
             if isinstance(event, Done | Failed):
@@ -107,6 +112,23 @@ def stopped_by_ctrl_c(live: LiveTurn) -> Iterator[None]:
         yield
     finally:
         loop.remove_signal_handler(signal.SIGINT)
+
+
+@contextmanager
+def without_echo() -> Iterator[None]:
+    """While an answer is drawn the terminal shows no keys, a ^C least of all: they would stand where it is redrawn.
+    What is typed meanwhile stands in the next prompt."""
+    if termios is None or not sys.stdin.isatty():
+        yield
+        return
+    before = termios.tcgetattr(sys.stdin)
+    quiet = [*before]
+    quiet[3] &= ~termios.ECHO
+    termios.tcsetattr(sys.stdin, termios.TCSANOW, quiet)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSANOW, before)
 
 
 def terminal() -> Terminal:
