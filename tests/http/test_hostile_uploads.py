@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import resource
-import subprocess
-import sys
 import zlib
 from collections.abc import AsyncIterator, Iterator
 from hashlib import sha256
@@ -22,7 +21,7 @@ from everthread import Everthread, Invalid
 from everthread.adapters.documents import pdf
 from everthread.core import chain
 from everthread.history.import_archive import ImportLimits, import_archive
-from tests.forkserver import ROOT
+from tests.forkserver import ROOT, SERVING, ForkServer
 from tests.http.conftest import client_of, key_for
 from tests.http.served import API
 
@@ -106,30 +105,35 @@ asyncio.run(main(sys.argv[1:3], int(sys.argv[3])))
 
 
 def import_two_at_once(
-    tmp_path: Path, archives: tuple[bytes, bytes], limit: int = 128 << 20
+    forkserver: ForkServer, tmp_path: Path, archives: tuple[bytes, bytes], limit: int = 128 << 20
 ) -> tuple[list[int], float]:
     """What two owners are answered who import at once, and the MiB that the process needed for it."""
     files = [tmp_path / "one", tmp_path / "other"]
     for file, archive in zip(files, archives, strict=True):
         file.write_bytes(archive)
-    command = (sys.executable, "-c", MEASURED, *map(str, files), str(limit))
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=300)
-    statuses, mebibytes = json.loads(ended.stdout)
+    program = ("-c", MEASURED, *map(str, files), str(limit))
+    ended = forkserver.run_program(*program, folder=ROOT, env=os.environ, needs=(*SERVING, "tests.http.conftest"))
+    assert ended.code == 0, ended.err
+    statuses, mebibytes = json.loads(ended.out)
     return statuses, mebibytes
 
 
 @pytest.mark.parametrize("byte", [b"x", b"\n", b"["])
-def test_archives_that_unpack_to_two_gigabytes_are_refused_within_bounded_memory(tmp_path: Path, byte: bytes) -> None:
+def test_archives_that_unpack_to_two_gigabytes_are_refused_within_bounded_memory(
+    forkserver: ForkServer, tmp_path: Path, byte: bytes
+) -> None:
     bomb = of_repeated_bytes(64 * 1024, byte)
-    statuses, mebibytes = import_two_at_once(tmp_path, (bomb, bomb))
+    statuses, mebibytes = import_two_at_once(forkserver, tmp_path, (bomb, bomb))
     assert statuses == [422, 422]
     assert mebibytes < 200
 
 
-def test_two_owners_with_sound_archives_of_endless_entries_are_refused_within_bounded_memory(tmp_path: Path) -> None:
+def test_two_owners_with_sound_archives_of_endless_entries_are_refused_within_bounded_memory(
+    forkserver: ForkServer, tmp_path: Path
+) -> None:
     pack = zstandard.ZstdCompressor().compress
     archives = tuple(pack(b"".join(of_small_entries(60_000, owner))) for owner in ("alice", "bob"))
-    statuses, mebibytes = import_two_at_once(tmp_path, (archives[0], archives[1]), limit=16 << 20)
+    statuses, mebibytes = import_two_at_once(forkserver, tmp_path, (archives[0], archives[1]), limit=16 << 20)
     assert statuses == [422, 422]
     assert mebibytes < 150
 
