@@ -10,6 +10,8 @@ import pytest
 
 import everthread
 from everthread import Everthread, StoreError
+from tests.crash.test_full_disk import story
+from tests.forkserver import ForkServer
 
 
 async def filled(et: Everthread, conversations: int, messages: int) -> None:
@@ -62,3 +64,13 @@ async def test_a_file_whose_log_ahead_was_deleted_after_a_crash_says_what_it_lac
         conv = await et.conversations.get("c0")
         await conv.append([{"role": "user", "content": "goes on"}])
         assert (await et.verify()).ok
+
+
+def test_a_file_that_may_only_be_read_is_refused_in_so_many_words_and_left_alone(
+    forkserver: ForkServer, tmp_path: Path
+) -> None:
+    told = story(forkserver, "tests.crash.read_only:work_and_lose_the_right_to_write", tmp_path)
+    assert "cannot be written" in told["refused"]
+    assert "nothing was stored" in told["refused"]
+    assert told["is unchanged"]
+    assert (told["texts"], told["is sound"]) == (["hello"], True)

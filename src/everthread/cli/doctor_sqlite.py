@@ -89,7 +89,7 @@ def _unreadable(problem: sqlite3.DatabaseError) -> Check:
         name="database",
         state=CheckState.FAIL,
         found=str(problem),
-        advice="see that the file can be read and is not locked",
+        advice="see that the file and its folder can be read and written, and that it is not locked",
     )
 
 

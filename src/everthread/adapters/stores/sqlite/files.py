@@ -190,6 +190,11 @@ def translated(problem: sqlite3.Error | ValueError) -> StoreError:
         return StoreDamaged("the file is not an SQLite database: name another; if it was one, restore a backup")
     if code == sqlite3.SQLITE_CORRUPT or _is_unreadable(problem):
         return StoreDamaged(f"the file is not a sound SQLite database ({problem}): restore a backup")
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+        return StoreError(
+            f"the database's file or its folder cannot be written ({problem}); nothing was stored: let the user who "
+            "runs this read and write both, or work on a copy"
+        )
     return StoreError(f"SQLite: {problem}; nothing of this call was stored")
 
 
