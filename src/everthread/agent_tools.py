@@ -22,6 +22,7 @@ from everthread.core.compactions import Compaction
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound
 from everthread.core.memories import MemoryKind, MemoryScope
 from everthread.core.nouns import Message
+from everthread.core.payloads import block_type
 from everthread.core.trust import Trust
 from everthread.text.secrets import find_secrets
 
@@ -179,7 +180,7 @@ def _one(message: Message, room: _Room) -> AgentToolAnswer:
     limit = "" if room.limit is None else f", limit={room.limit}"
     go_on = f"history_open(seq={message.seq}, offset={shown_to}{limit})" if shown_to < len(whole) else None
     note = f"Characters {room.offset:,} to {shown_to:,} of {len(whole):,}; {go_on} shows what follows." if go_on else ""
-    media = tuple(one for one in blocks_of(message.payload) if one.get("type") not in SHOWN_BLOCKS)
+    media = tuple(one for one in blocks_of(message.payload) if block_type(one) not in SHOWN_BLOCKS)
     return AgentToolAnswer(
         text="\n".join(filter(None, [_DATA, block, note])), seqs=(message.seq,), go_on=go_on, media=media
     )
@@ -210,7 +211,7 @@ def _readable(message: Message) -> str:
     """All that it says, its calls and a line for each image or file."""
     payload = message.payload
     calls = [f"[calls {call.name} {as_text(call.arguments)}]" for call in calls_of(payload)]
-    media = [media_reference(block) for block in blocks_of(payload) if block.get("type") not in SHOWN_BLOCKS]
+    media = [media_reference(block) for block in blocks_of(payload) if block_type(block) not in SHOWN_BLOCKS]
     return "\n".join(part for part in (message.text, *calls, *media) if part)
 
 

@@ -763,3 +763,17 @@ async def test_an_edit_keeps_the_role_of_its_message_or_takes_a_known_one(conv: 
 )
 async def test_roles_of_frameworks_and_items_without_one_are_taken(conv: Conversation, message: dict[str, Any]) -> None:
     await comes_back(conv, message)
+
+
+@pytest.mark.parametrize("type_", [[], {}, 5, None], ids=["list", "object", "number", "null"])
+async def test_a_block_whose_type_is_no_text_is_kept_and_hurts_no_reader(conv: Conversation, type_: object) -> None:
+    calls = [{"id": "c", "name": "look", "args": {}}]
+    for role, more in (("user", {}), ("assistant", {"tool_calls": calls})):
+        await conv.append({"role": role, "content": [{"type": type_, "text": "odd"}], **more})
+    await conv.append({"role": "user", "content": "And now?"})
+    stored = [message.payload["content"][0] async for message in conv.messages() if message.role != "user"]
+    assert stored == [{"type": type_, "text": "odd"}]
+    for budget in (None, everthread.Budget(window=8_000)):
+        context = await conv.context(budget=budget)
+        assert "And now?" in str(context.messages)
+    assert await conv.recall("odd") is not None

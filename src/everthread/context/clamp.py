@@ -37,6 +37,7 @@ from everthread.context.message_format import (
 )
 from everthread.context.tokens import TokenCounter, count_tokens, message_tokens, payload_chars
 from everthread.core.errors import ContextOverflow
+from everthread.core.payloads import block_type
 
 ClampReason = Literal["long_result", "old", "over_budget"]
 TextKind = Literal["text", "arguments"]
@@ -176,14 +177,14 @@ def _media_by_reference(block: Any, seq: int | None, above_bytes: int) -> Any:
         return block
     if block.get("type") == "tool_result" and isinstance(block.get("content"), list):
         return {**block, "content": [_media_by_reference(inner, seq, above_bytes) for inner in block["content"]]}
-    if block.get("type") in SHOWN_BLOCKS or (above_bytes and payload_chars(block) <= above_bytes):
+    if block_type(block) in SHOWN_BLOCKS or (above_bytes and payload_chars(block) <= above_bytes):
         return block
     return {"type": "text", "text": media_reference(block, seq)}
 
 
 def media_reference(block: Block, seq: int | None = None) -> str:
     """What stands in the view for an image or a file."""
-    kind = "image" if block.get("type") in IMAGE_BLOCKS else "file"
+    kind = "image" if block_type(block) in IMAGE_BLOCKS else "file"
     opened = f"; history_open(seq={seq}) shows it" if seq is not None else ""
     return f"[{kind} not shown here, {payload_chars(block):,} bytes as text{opened}]"
 
@@ -192,7 +193,7 @@ def _without_reasoning(message: Fields) -> Fields:
     rest = {key: value for key, value in message.items() if key not in ("reasoning_content", "refusal")}
     content = rest.get("content")
     if isinstance(content, list):
-        rest["content"] = [block for block in content if block.get("type") not in REASONING_BLOCKS] or ""
+        rest["content"] = [block for block in content if block_type(block) not in REASONING_BLOCKS] or ""
     return rest
 
 
@@ -264,7 +265,7 @@ def _rewrite_texts(message: Message, rewrite: Rewrite) -> Fields:
 
 
 def _rewrite_block(block: Any, rewrite: Rewrite) -> Any:
-    if not isinstance(block, Mapping) or block.get("type") in REASONING_BLOCKS:
+    if not isinstance(block, Mapping) or block_type(block) in REASONING_BLOCKS:
         return block
     for key in ("text", "refusal"):
         if isinstance(block.get(key), str) and block[key]:

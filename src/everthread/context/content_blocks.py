@@ -23,7 +23,7 @@ from everthread.context.message_format import (
     Provider,
     blocks_of,
 )
-from everthread.core.payloads import is_mapping
+from everthread.core.payloads import block_type, is_mapping
 
 _TEXT = frozenset({"text"})
 _SHOWN = frozenset({"text", "image", "image_url", "document", "file", "search_result"})
@@ -96,7 +96,7 @@ def media_labels(message: Message) -> list[str]:
     """Each image and file of a message by a word, for who reads text only: `[image]`, `[file: plan.pdf]`."""
     found: list[str] = []
     for block in blocks_of(message):
-        kind = block.get("type")
+        kind = block_type(block)
         if kind == "tool_result":
             found += media_labels(block)
         elif kind in IMAGE_BLOCKS | FILE_BLOCKS:

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from everthread.core import payloads
 from everthread.core.errors import Invalid
-from everthread.core.payloads import is_mapping
+from everthread.core.payloads import block_type, is_mapping
 
 Message = Mapping[str, Any]
 Block = Mapping[str, Any]
@@ -190,7 +190,7 @@ def _with_block_calls(listed: Sequence[Call], content: Sequence[object]) -> tupl
     calls = list(listed)
     unmirrored = {number: call.id for number, call in enumerate(listed)}
     for index, block in enumerate(content):
-        if not is_mapping(block) or block.get("type") not in CALL_ID_KEYS:
+        if not is_mapping(block) or block_type(block) not in CALL_ID_KEYS:
             continue
         location = CallLocation("content", index)
         call_id = _text(block.get(CALL_ID_KEYS[block["type"]]))
@@ -226,7 +226,7 @@ def is_user_turn(message: Message) -> bool:
 
 def thinking_of(message: Message) -> list[Block]:
     """The signed reasoning an assistant message carries."""
-    return [block for block in blocks_of(message) if block.get("type") in SIGNED_BLOCKS]
+    return [block for block in blocks_of(message) if block_type(block) in SIGNED_BLOCKS]
 
 
 def is_signed(block: Block) -> bool:
@@ -252,7 +252,7 @@ def has_content(message: Message) -> bool:
 def _is_content(block: object) -> bool:
     if not is_mapping(block):
         return bool(block.strip() if isinstance(block, str) else block)
-    unsaid = block.get("type") in REASONING_BLOCKS or block.get("type") in CALL_ID_KEYS
+    unsaid = block_type(block) in REASONING_BLOCKS or block_type(block) in CALL_ID_KEYS
     return not unsaid and not is_blank(block)
 
 
@@ -456,7 +456,7 @@ def _openai_content(message: Message, *, without: frozenset[str] = frozenset()) 
     content = content_of(message)
     if not isinstance(content, list) or not without:
         return content
-    kept = [block for block in content if not (is_mapping(block) and block.get("type") in without)]
+    kept = [block for block in content if not (is_mapping(block) and block_type(block) in without)]
     return kept or None
 
 

@@ -38,6 +38,7 @@ from everthread.context.message_format import (
     results_of,
     role_of,
 )
+from everthread.core.payloads import block_type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,7 +304,7 @@ def bad_thinking(messages: Sequence[Message]) -> Findings:
     """Reasoning comes first in its message, is signed, and is not the last word."""
     for index, message in enumerate(messages):
         blocks = blocks_of(message)
-        thinking = [at for at, block in enumerate(blocks) if block.get("type") in SIGNED_BLOCKS]
+        thinking = [at for at, block in enumerate(blocks) if block_type(block) in SIGNED_BLOCKS]
         if not thinking:
             continue
         if thinking[0] != 0:

@@ -39,7 +39,7 @@ from everthread.context.message_format import (
     with_calls,
 )
 from everthread.core import payloads
-from everthread.core.payloads import is_mapping
+from everthread.core.payloads import block_type, is_mapping
 
 MessageRepairKind = Literal[
     "unwrapped",  # taken out of a serializer's envelope
@@ -187,7 +187,7 @@ def _fix_thinking(draft: MessageDraft, provider: Provider | None) -> None:
         return
     is_kept = provider == "anthropic" and has_valid_thinking(draft.message)
     refused = REASONING_BLOCKS - SIGNED_BLOCKS if is_kept else REASONING_BLOCKS
-    said = [block for block in content if block.get("type") not in refused]
+    said = [block for block in content if block_type(block) not in refused]
     if len(said) < len(content):
         draft.set("content", said or "", "thinking_left_out")
 

@@ -32,6 +32,7 @@ from everthread.context.message_format import (
     results_of,
 )
 from everthread.core import payloads
+from everthread.core.payloads import block_type
 from everthread.core.text_memo import TextMemo
 
 _ORDINARY_CHARS = 16_384
@@ -166,7 +167,7 @@ def block_tokens(block: object, count: TokenCounter = count_tokens) -> int:
     """What one content block counts to. A call block counts with the calls, so that it counts once."""
     if not isinstance(block, Mapping):
         return count(as_text(block))
-    kind = block.get("type")
+    kind = block_type(block)
     if kind in CALL_ID_KEYS:
         return 0
     if kind == "tool_result":
@@ -184,7 +185,7 @@ def block_tokens(block: object, count: TokenCounter = count_tokens) -> int:
 def has_media(message: Message) -> bool:
     """Whether it holds an image or a file, whose tokens can only be estimated."""
     return any(
-        block.get("type") in IMAGE_BLOCKS | FILE_BLOCKS or (block.get("type") == "tool_result" and has_media(block))
+        block_type(block) in IMAGE_BLOCKS | FILE_BLOCKS or (block.get("type") == "tool_result" and has_media(block))
         for block in blocks_of(message)
     )
 

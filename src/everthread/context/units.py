@@ -26,6 +26,7 @@ from everthread.context.message_format import (
     results_of,
     role_of,
 )
+from everthread.core.payloads import block_type
 
 
 def units(messages: Sequence[Message]) -> list[list[Message]]:
@@ -63,7 +64,7 @@ def _is_reasoning_only(message: Message) -> bool:
     """Reasoning streamed as a message of its own belongs to the message that follows from it."""
     if role_of(message) != "assistant" or calls_of(message) or has_content(message):
         return False
-    return any(block.get("type") in REASONING_BLOCKS for block in blocks_of(message))
+    return any(block_type(block) in REASONING_BLOCKS for block in blocks_of(message))
 
 
 @dataclass(frozen=True, slots=True, order=True)

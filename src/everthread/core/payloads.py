@@ -41,6 +41,12 @@ def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
     return type(value) is dict or (value is not None and isinstance(value, Mapping))
 
 
+def block_type(block: Mapping[str, Any]) -> str:
+    """The type of a content block; empty where it is no text, which clients can send and readers must pass over."""
+    found = block.get("type")
+    return found if isinstance(found, str) else ""
+
+
 def fields(payload: Payload) -> Payload:
     """The part of the payload that holds the message's fields."""
     if "content" in payload:  # by far the most: asked four times for every message that comes in

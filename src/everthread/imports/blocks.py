@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from everthread.core.payloads import block_type
 from everthread.imports.session import dict_at, text_in, tool_call, without_none
 
 _CALLS = ("tool_use", "tool-call", "toolCall", "toolRequest")
@@ -20,7 +21,7 @@ def message_payloads(role: str, content: object, **more: object) -> list[dict[st
     """The messages that one of an agent is: each result of a tool is one, and what else it says another. `more` is kept
     with what an assistant said."""
     blocks = content if isinstance(content, list) else []
-    results = [one for one in blocks if isinstance(one, dict) and one.get("type") in _RESULTS]
+    results = [one for one in blocks if isinstance(one, dict) and block_type(one) in _RESULTS]
     rest = [one for one in blocks if one not in results] if blocks else content
     payloads = [_result(one) for one in results]
     if role == "tool":
@@ -34,12 +35,12 @@ def message_payloads(role: str, content: object, **more: object) -> list[dict[st
 
 
 def _is_call(block: object) -> bool:
-    return isinstance(block, dict) and block.get("type") in _CALLS
+    return isinstance(block, dict) and block_type(block) in _CALLS
 
 
 def _plain(block: object) -> object:
     """Thinking as everybody else reads it; every other block as it is."""
-    if isinstance(block, dict) and block.get("type") in _THOUGHTS:
+    if isinstance(block, dict) and block_type(block) in _THOUGHTS:
         said = next((block[key] for key in ("thinking", "text", "think") if isinstance(block.get(key), str)), "")
         kept = {name: value for name, value in block.items() if name not in ("text", "think")}
         return {**kept, "type": "thinking", "thinking": said}

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
+from everthread.core.payloads import block_type
 from everthread.imports.session import (
     LineIds,
     NativeMessage,
@@ -130,7 +131,7 @@ class CodexReader:
         return [*said, self._placed({**self._common(line, at), **payload, "id": id})]
 
     def _payload(self, item: Mapping[str, Any]) -> dict[str, Any] | None:
-        kind = item.get("type", "message" if "role" in item else None)
+        kind = block_type(item) or ("message" if "role" in item else "")
         if kind == "message" and isinstance(item.get("role"), str):
             model = self._model if item["role"] == "assistant" else None
             return without_none({"role": item["role"], "content": _blocks(item.get("content")), "model": model})
@@ -148,7 +149,7 @@ class CodexReader:
         return None
 
     def _event(self, event: Mapping[str, Any], line: bytes, at: object) -> list[NativeMessage]:
-        kind = event.get("type")
+        kind = block_type(event)
         if kind in _TURN_ENDS:
             return self._end_turn()
         role, text = _EVENT_ROLES.get(str(kind)), event.get("message")

@@ -9,6 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from everthread.core.payloads import block_type
 from everthread.imports.session import MAX_LINE_BYTES, BrokenEntry, dict_at, open_read_only, parse_json, parse_line
 from everthread.imports.task_files import HISTORY
 
@@ -160,7 +161,7 @@ def _lines(lines: list[bytes], *, is_whole: bool) -> Detected | None:
 
 
 def _session_format(value: Mapping[str, Any]) -> str | None:
-    kind = value.get("type")
+    kind = block_type(value)
     if kind in _CODEX and isinstance(value.get("payload"), dict):
         return "codex"
     if (

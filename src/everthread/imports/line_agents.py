@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
+from everthread.core.payloads import block_type
 from everthread.imports.blocks import message_payloads
 from everthread.imports.session import (
     BrokenEntry,
@@ -233,7 +234,7 @@ class AntigravityReader:
         content = None if value is None else value.get("content")
         if value is None or not isinstance(content, str) or not content.strip():
             return []
-        source, kind = value.get("source"), value.get("type")
+        source, kind = value.get("source"), block_type(value)
         payload: dict[str, Any]
         if source == "USER_EXPLICIT":
             for name, told in _METADATA.findall(content):
@@ -244,7 +245,7 @@ class AntigravityReader:
         elif source == "MODEL" and kind in _SPOKEN_STEPS:
             payload = {"role": "assistant", "content": content}
         elif source == "MODEL":
-            return self._step(str(kind), content, line, value.get("created_at"))
+            return self._step(kind, content, line, value.get("created_at"))
         else:
             return []
         return [self._lines.said(payload, line, id=None, at=value.get("created_at"))]

@@ -24,6 +24,7 @@ from everthread.core.entries import Kind
 from everthread.core.errors import Conflict, Invalid, NotFound
 from everthread.core.imports import NOT_IN_FILE, ImportLine, ImportSource
 from everthread.core.nouns import Message, Ref
+from everthread.core.payloads import block_type
 from everthread.imports.follow import stored_path
 from everthread.imports.session import time_of
 from everthread.instance import Everthread
@@ -222,7 +223,7 @@ def _others_in(message: Message) -> int:
     """How many images, files and the like a message has."""
     content = message.payload.get("content")
     blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-    return sum(block.get("type") in _OTHER_BLOCKS for block in blocks)
+    return sum(block_type(block) in _OTHER_BLOCKS for block in blocks)
 
 
 def _as_claude(said: Sequence[Message], session_id: str, cwd: str) -> Iterator[dict[str, Any]]:

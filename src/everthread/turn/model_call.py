@@ -20,6 +20,7 @@ from everthread.context.assemble import Context
 from everthread.context.quotes import quote
 from everthread.context.tokens import count_tokens
 from everthread.core.errors import ModelError, ModelOverflow
+from everthread.core.payloads import block_type
 from everthread.core.turns import MESSAGE_KEY
 from everthread.turn import skills
 from everthread.turn.state import AppState
@@ -237,7 +238,7 @@ def _emit_blocks(ctx: TurnContext, content: Sequence[Any], message: MessageInPro
     for block in content:
         if isinstance(block, str):
             block = {"type": "text", "text": block}
-        kind = block.get("type")
+        kind = block_type(block)
         if kind == "text" and block.get("text"):
             message.pieces.append(block["text"])
             ctx.event_log.emit_token(block["text"], message.id)

@@ -19,6 +19,7 @@ from everthread.core.entries import EntryOrigin
 from everthread.core.errors import Invalid, ModelError, NotFound
 from everthread.core.ids import check_id, new_id
 from everthread.core.nouns import Message
+from everthread.core.payloads import block_type
 from everthread.core.turns import Turn, TurnState, WhenBusy
 from everthread.core.workspaces import Upload, Workspace
 from everthread.history.ingest import Prepared, as_batch, prepare_all, rough_bytes, unknown_role
@@ -260,4 +261,4 @@ async def prepare_messages(messages: Sequence[Any], origin: EntryOrigin | None =
 
 def has_images(payload: Mapping[str, Any]) -> bool:
     """Whether a message shows an image."""
-    return any(block.get("type") in IMAGE_BLOCKS for block in blocks_of(payload))
+    return any(block_type(block) in IMAGE_BLOCKS for block in blocks_of(payload))

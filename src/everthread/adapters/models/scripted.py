@@ -32,6 +32,7 @@ from pydantic import BaseModel, Field, PrivateAttr
 
 from everthread.context.tokens import count_tokens
 from everthread.core.errors import Invalid
+from everthread.core.payloads import block_type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,7 +268,7 @@ def _content_pieces(content: list[str | dict[Any, Any]], size: int) -> Iterator[
 
 
 def _block_pieces(block: Mapping[str, Any], size: int) -> Iterator[dict[str, Any]]:
-    kind = block.get("type")
+    kind = block_type(block)
     if kind not in ("text", "thinking") or not isinstance(block.get(kind), str):
         yield dict(block)
         return

@@ -27,6 +27,7 @@ from pydantic import ValidationError
 from pydantic.v1 import ValidationError as OldValidationError
 
 from everthread.core.errors import EverthreadError
+from everthread.core.payloads import block_type
 from everthread.core.tools import WHEN_NAMED, ToolPolicy, WhenOffered
 from everthread.text.secrets import redact_secrets
 from everthread.turn.tools.tool_context import ToolContext
@@ -232,7 +233,7 @@ def format_result(value: Any) -> ContentAndArtifact:
 
 def _is_blocks(value: object) -> bool:
     is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0
-    return is_list and all(isinstance(one, Mapping) and one.get("type") in _BLOCKS for one in value)  # type: ignore[attr-defined]
+    return is_list and all(isinstance(one, Mapping) and block_type(one) in _BLOCKS for one in value)  # type: ignore[attr-defined]
 
 
 def _cut(text: str) -> str:
