@@ -137,7 +137,7 @@ def read_zed(path: Path, known: Mapping[str, int]) -> Iterator[StoredSession]:
 
 def _thread(row: Mapping[str, Any]) -> dict[str, Any]:
     data = row.get("data")
-    raw = data.encode() if isinstance(data, str) else bytes(data or b"")
+    raw = data.encode("utf-8", "replace") if isinstance(data, str) else data if isinstance(data, bytes) else b""
     if row.get("data_type") == "zstd":
         try:
             with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(raw) as unpacking:

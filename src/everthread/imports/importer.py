@@ -235,15 +235,19 @@ class Importer:
         status = await asyncio.to_thread(path.stat)
         source = ImportSource(0, format, name, status.st_ino, 0, None, changed_at)
         states = await self._states_of(name)
+        is_same_file = known is not None and known.inode == status.st_ino  # else a state may stand for other messages
+        read = states if is_same_file else {}
         found: Iterator[StoredSession]
-        found = DATABASES[format](path, states) if format in DATABASES else message_lists.read_agents_sdk(path)
-        while (stored := await asyncio.to_thread(next, found, None)) is not None:
+        found = DATABASES[format](path, read) if format in DATABASES else message_lists.read_agents_sdk(path)
+        while (stored := await asyncio.to_thread(_next_session, found)) is not None:
             native = safe_id(stored.native_id)
             file = WholeFile(path=path, name=name, is_changed=native in states, is_complete=True)
             await self._writer.write(stored.session, stored.messages, file)
-            of_session = source._replace(path=_session_source(name, native), read_bytes=stored.state)
+            # What could not be read whole is read again.
+            is_whole = not any(isinstance(one, BrokenEntry) for one in stored.messages)
+            states[native] = stored.state if is_whole else 0
+            of_session = source._replace(path=_session_source(name, native), read_bytes=states[native])
             await self._imports.keep_source(self._owner, of_session)
-            states[native] = stored.state
         self._on_bytes(status.st_size)
         self.counts.files += 1
         await self._imports.keep_source(self._owner, source)
@@ -320,6 +324,15 @@ def database_changed_at(path: Path) -> int:
     """When a SQLite database was last written to, in microseconds: that can be in its write-ahead log only."""
     files = (path, path.with_name(f"{path.name}-wal"))
     return max(file.stat().st_mtime_ns for file in files if file.exists()) // 1000
+
+
+def _next_session(found: Iterator[StoredSession]) -> StoredSession | None:
+    try:
+        return next(found, None)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as problem:
+        raise BrokenEntry(
+            f"has tables that are not those of its agent, as far as they are known ({problem!r})"
+        ) from problem
 
 
 def _session_source(database: str, native_id: str) -> str:

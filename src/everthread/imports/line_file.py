@@ -8,9 +8,11 @@ object, which nothing can be added to.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
@@ -46,6 +48,7 @@ READERS: dict[str, Callable[[PurePath], LineReader]] = {
     "grok": GrokReader,
     "aider": AiderReader,
 }
+_BOM = b"\xef\xbb\xbf"
 _TEXT = {"aider"}
 """Formats whose lines are no JSON: a last line without an end is never whole."""
 BATCH_MESSAGES = 500
@@ -124,7 +127,7 @@ class LineFile:
                 raise BrokenEntry(f"line {self._line_number + 1} is longer than {MAX_LINE_BYTES:,} bytes")
             if not chunk:
                 batch.is_last = True
-                if rest and self.format not in _TEXT and _is_whole(rest):
+                if rest and self.format not in _TEXT and (_is_whole(rest) or _pieces(rest)):
                     self._take(rest, batch)
                     rest = b""
                 self.torn_bytes = len(rest)
@@ -134,15 +137,31 @@ class LineFile:
 
     def _take(self, line: bytes, batch: Batch) -> None:
         self._line_number += 1
+        try:
+            self._take_piece(line, self._read(line), batch)
+        except BrokenEntry as problem:
+            pieces = [] if self.format in _TEXT else _pieces(line)
+            if not pieces or not _is_whole(pieces[0]):
+                batch.problems.append(f"{self.path}:{self._line_number}: {problem}")
+            for piece in pieces or [line]:
+                try:
+                    said = self._read(piece)
+                except BrokenEntry:
+                    said = []
+                self._take_piece(piece, said, batch)
+
+    def _read(self, line: bytes) -> list[NativeMessage]:
+        """The messages of a line. Raises BrokenEntry, also for JSON of a shape that its agent never wrote."""
+        try:
+            return self.reader.read(line.removeprefix(_BOM) if self.offset == 0 else line)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
+            raise BrokenEntry(f"is not a valid line of {self.format} ({problem!r})") from problem
+
+    def _take_piece(self, line: bytes, said: list[NativeMessage], batch: Batch) -> None:
         first_byte, self.offset = self.offset, self.offset + len(line)
         self.digest.update(line)
         self.head = self.head if len(self.head) >= WINDOW else (self.head + line)[:WINDOW]
         self.tail = (self.tail + line)[-WINDOW:]
-        try:
-            said = self.reader.read(line)
-        except BrokenEntry as problem:
-            batch.problems.append(f"{self.path}:{self._line_number}: {problem}")
-            said = []
         new = [message for message in said if self._is_new(message)]
         if new and new[0].grows and self._has_grown(new[0], line, batch):
             return
@@ -205,6 +224,20 @@ def _version(message: NativeMessage) -> str:
 
 def _key(message: NativeMessage) -> str:
     return f"{message.session.id} {message.payload['id']}"
+
+
+_OBJECT = re.compile(rb"(?<![:,\[\s]){\"")
+"""Where an object can begin that stands in no other one."""
+_MOST_PIECES = 100
+
+
+def _pieces(line: bytes) -> list[bytes]:
+    """A broken line, cut before the first object from which on the rest is whole; empty if there is none. A program
+    that was killed while it wrote leaves half a line, or NULs after a power cut, and goes on right behind them."""
+    for found in islice(_OBJECT.finditer(line, 1), _MOST_PIECES):
+        if _is_whole(line[found.start() :]):
+            return [line[: found.start()], line[found.start() :]]
+    return []
 
 
 def _is_whole(line: bytes) -> bool:

@@ -43,7 +43,9 @@ class ImportCounts:
     problem_count: int = 0
 
     def add_problem(self, text: str) -> None:
-        """Keep the first thousand; of a broken file of gigabytes the rest is only counted."""
+        """Keep the first thousand, each once; of a broken file of gigabytes the rest is only counted."""
+        if text in self.problems:
+            return
         self.problem_count += 1
         if len(self.problems) < 1000:
             self.problems.append(text)
