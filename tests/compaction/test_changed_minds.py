@@ -52,6 +52,9 @@ def _talk(*said: str) -> list[Source]:
         ("hotel for 4 nights in Annecy, check in 12 July", "hotel: make it 5 nights, check in 11 July instead"),
         ("call me Mrs. Abernathy please", "from now on call me Ruth"),
         ("always answer in Spanish", "you can answer in English again"),
+        ("choir practice for the new piece is on 21 May", "they moved choir practice, it's now 28 May"),
+        ("the kitchen budget is 5000 euros", "kitchen budget is 5600 euros now, my aunt chips in"),
+        ("we rent 3 tents for the lake", "sorry, 2 tents for the lake, not 3"),
         ("dinner for 20 people at Osteria Nonna on 24 October", "dinner cancelled... she doesn't want a big thing"),
     ],
 )

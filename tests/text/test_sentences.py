@@ -89,3 +89,8 @@ def test_any_text_is_cut_into_pieces_that_say_something(text: str) -> None:
 
 def _letters(text: str) -> str:
     return "".join(char for char in text if char.isalpha())
+
+
+def test_a_form_of_address_ends_no_sentence() -> None:
+    said = [piece.text for piece in split_sentences("Our contact is Ms. Okoye now. Mme. Roux left.")]
+    assert said == ["Our contact is Ms. Okoye now.", "Mme. Roux left."]

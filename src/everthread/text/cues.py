@@ -59,6 +59,10 @@ _REVISION = _cue(
     after all|on second thought
     make (?:it|that) (?:\\d|mon|tue|wed|thu|fri|sat|sun|at |a |the )[\\w']*
     not (?:on )?.{1,40}, (?:it'?s|but|they|it will)
+    now (?:on |at |in |it'?s |the ){0,2}(?:\\d[\\w']*|(?:mon|tues|wednes|thurs|fri|satur|sun)day)
+    is [\\d.,:]+(?: \\w+)? now
+    wait,? no|no,? wait|scratch that|correction|i meant|sorry,? (?:it'?s|make it|has to be|i meant|\\d|one|two|three)
+    (?:\\d+|one|two|three|four|five|six|seven|eight)(?: \\w+)?,? not (?:\\d+|one|two|three|four|five|six|seven|eight)
     (?:go|come|switch)(?:ing)? back to|turn(?:ed)? (?:it |[\\w-]+ )?(?:off|on)
     (?:answer|write|reply|talk|speak)(?: [\\w']+){0,4}? again
     i(?:'m|'ll)? (?:[\\w']+ ){1,3}?again|(?<!don't )freeze
@@ -219,7 +223,7 @@ _PERSONAL_SIGNS = tuple(
 _REVISION_SIGNS = tuple(
     "instead|rather|chang|longer|any more|anymore|no more|cancel|scrap|call|switch|mov|push|postpon|shift|not "
     "|after all|thought|forget|mind|drop|work|now|off|booked|rais|lower|increas|reduc|extend|bump|renam|make |back to"
-    "|turn|again|freeze|stop ".split("|")
+    "|turn|again|freeze|stop |wait|scratch|correction|meant|sorry".split("|")
 )
 _REVOCATION_SIGNS = ("again", "normally", "anymore", "any more", "stop ", "longer", "back to", "forget ")
 

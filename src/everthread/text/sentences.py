@@ -42,6 +42,8 @@ _QUOTE = re.compile(r"^\s*>\s?")
 _ENDED = re.compile(r"[.!?。！？…:：;；)\]\"”」』]\s*$")
 _INTRODUCES = re.compile(r"[:：]\s*$")
 _GOES_ON = re.compile(r"^\s*[a-z]")
+_ADDRESSES = re.compile(r"(?:^|\s)(?:Ms|Mx|Mme|Mlle)\.\s*$")
+"""What stands before a name, which `segment` takes for an end."""
 _HAS_WORD = re.compile(r"\w")
 _SEMICOLON = re.compile(r"(?<=[；;])")
 _BOLD = re.compile(r"(\*\*|__)(?=\S)(.{1,1000}?)(?<=\S)\1")
@@ -142,6 +144,8 @@ def _sentences(paragraph: str) -> Iterator[str]:
             waiting = f"{waiting}{sentence}"
             # A piece without a word (a stray mark, an emoji) belongs to the sentence that follows, and so does
             # one that was cut inside a piece of code.
+            if _ADDRESSES.search(sentence):
+                continue
             if _HAS_WORD.search(sentence) and not (coded and waiting.count("`") % 2):
                 yield from _statements(waiting.strip())
                 waiting = ""
