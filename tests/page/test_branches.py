@@ -80,8 +80,7 @@ def test_the_title_counts_messages_and_branches_not_entries(page: Page, conversa
     address = f"{server}/api/v1/conversations/{conversation}"
     entry: str = httpx.get(f"{address}/messages", params={"limit": 1}).json()["items"][0]["id"]
     httpx.put(f"{address}/messages/{entry}/pin").raise_for_status()
-    entries = httpx.get(address).json()["entry_count"]
-    assert entries > 5
+    assert httpx.get(address).json()["entry_count"] > 5
     page.goto(f"/#/c/{conversation}")
-    expect(page.locator(".top .named")).to_contain_text("5 messages · 2 branches")
-    expect(page.locator(".conversation", has_text="ways").get_by_title(f"{entries} entries in the log")).to_be_visible()
+    expect(page.locator(".top .named")).to_contain_text("3 messages · 2 branches")
+    expect(page.locator(".conversation", has_text="ways").get_by_title("3 messages")).to_be_visible()

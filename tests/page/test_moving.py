@@ -157,7 +157,7 @@ def test_a_hit_says_where_who_and_when(page: Page) -> None:
     expect(hit).to_contain_text("A slow journey by train")
     expect(hit).to_contain_text(re.compile(r"(You|Assistant) · .*\d:\d\d.* · #\d+"))
     expect(page.locator("search .hit", has_text="1 Sept").first).to_be_visible()
-    page.get_by_label("by meaning").check()
+    page.get_by_label("By meaning").check()
     expect(page.get_by_role("status").filter(has_text="Searched by words only")).to_be_visible()
 
 
@@ -169,7 +169,7 @@ def test_a_search_can_be_kept_to_this_conversation(page: Page, server: str) -> N
     page.goto("/#/c/elsewhere")
     page.get_by_label("Search all messages").fill("peanut")
     expect(page.locator("search .hit").nth(1)).to_be_visible()
-    page.get_by_label("only this conversation").check()
+    page.get_by_label("Only this conversation").check()
     expect(page.locator("search .hit")).to_have_count(1)
     expect(page.locator("search .hit")).to_contain_text("elsewhere")
 

@@ -5,7 +5,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { download } from "./api/actions";
 import { Problem } from "./api/http";
 import { useMessageActions } from "./api/messageActions";
-import { useAbout, useCompact, useConversation, useCreateOffRecord, useNames, useArrange, useBranches, useMessageCount, useRemove, useRename, useTurns, useVerify, useVersions } from "./api/queries";
+import { useAbout, useCompact, useConversation, useCreateOffRecord, useNames, useArrange, useBranches, useRemove, useRename, useTurns, useVerify, useVersions } from "./api/queries";
 import { AccountMenu } from "./components/AccountMenu";
 import { Box, Trouble, useToast } from "./components/Bits";
 import { ContextColumn } from "./components/context/ContextColumn";
@@ -101,7 +101,6 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
   const names = useNames();
   const versions = useVersions(id);
   const branches = useBranches(id);
-  const messageCount = useMessageCount(id);
   const remove = useRemove();
   const rename = useRename();
   const arrange = useArrange();
@@ -179,6 +178,11 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
     setProblem(null);
     setColumn("history");
   }, [clear]);
+  const wasAt = useRef(id);
+  useEffect(() => {
+    if (wasAt.current !== id && answer !== null && answer.conversationId !== id) leave(); // by the browser's own way back
+    wasAt.current = id;
+  }, [id, answer, leave]);
   const open = useCallback(
     (next: string, at?: number) => {
       leave();
@@ -348,7 +352,6 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
           {id !== null && !isGone && (
             <TitleBar
               conversation={conversation.data ?? null}
-              messages={messageCount}
               branches={branches.data?.length ?? 0}
               view={place.view}
               isContextShown={isContextShown}

@@ -33,10 +33,8 @@ export function useMessageActions(conversation: string | null, asking: Asking, t
     return {
       edit: (message, text) => {
         told.onEditing(null);
-        run(async () => {
-          await call("patch", "/conversations/{conversation_id}/messages/{message_id}", { at: at(message), body: { content: text, activate: true } });
-          await asking.again(id, null);
-        });
+        const work = () => call("patch", "/conversations/{conversation_id}/messages/{message_id}", { at: at(message), body: { content: text, activate: true } }).then(() => undefined);
+        change.mutate(work, { onSuccess: () => void asking.again(id, null).catch(told.onProblem), onError: told.onProblem });
       },
       regenerate: (message) => void asking.again(id, message.id).catch(told.onProblem),
       fork: (message) =>

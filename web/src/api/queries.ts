@@ -231,7 +231,7 @@ async function branchesOf(id: string): Promise<readonly Branch[]> {
 }
 
 /** How many messages were said in a conversation, on all its branches; null while that is not known. */
-export function useMessageCount(id: string | null): number | null {
+export function useNewestSeq(id: string | null): number | null {
   const branches = useBranches(id).data;
   return branches === undefined ? null : Math.max(0, ...branches.map((branch) => branch.lastSeq));
 }

@@ -88,6 +88,16 @@ function toItself(event: Event): void {
   if (event.currentTarget instanceof HTMLElement) event.currentTarget.focus();
 }
 
+/** Where something is still being read: never an empty state that is not true. */
+export function Waiting({ lines = 2 }: { readonly lines?: number }) {
+  const { t } = useTexts();
+  return (
+    <div className="waiting" role="status" aria-label={t.loading}>
+      {Array.from({ length: lines }, (_, line) => <i key={line} />)}
+    </div>
+  );
+}
+
 interface TroubleProps {
   readonly problem: unknown;
   readonly onRetry?: () => void;

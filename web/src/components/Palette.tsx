@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "react";
 
 import { useConversations } from "../api/queries";
 import { firstLine } from "../lib/format";
+import { isComposing } from "../state/keys";
 import { useTexts } from "../texts";
 import { Box } from "./Bits";
 import { Icon, type IconName } from "./Icon";
@@ -55,7 +56,7 @@ function Choices({ commands, onOpen, onClose }: Omit<Props, "open">) {
   };
   const hear = (event: React.KeyboardEvent) => {
     const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
-    if (step === 0 || found.length === 0) return;
+    if (step === 0 || found.length === 0 || isComposing(event.nativeEvent)) return;
     event.preventDefault();
     setChosen((at + step + found.length) % found.length);
   };

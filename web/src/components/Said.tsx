@@ -9,7 +9,7 @@ import remarkGfm from "remark-gfm";
 
 import { bytes } from "../lib/format";
 import type { Piece } from "../lib/highlight";
-import { htmlIsText, linesStay } from "../lib/markdown";
+import { directed, htmlIsText, linesStay } from "../lib/markdown";
 import { typedPieces } from "../lib/typed";
 import { useTexts } from "../texts";
 import { useToast } from "./Bits";
@@ -30,6 +30,7 @@ const COMPONENTS: Components = {
 };
 
 const PLUGINS = [remarkGfm, htmlIsText, linesStay];
+const LAST_PLUGINS = [rehypeSanitize, directed];
 
 interface Props {
   readonly text: string;
@@ -42,7 +43,7 @@ export const Said = memo(function Said({ text, onMessage }: Props) {
   if (text.length > LONG_CHARACTERS) return <Long text={text} />;
   return (
     <div className="said">
-      <Markdown remarkPlugins={PLUGINS} rehypePlugins={[rehypeSanitize]} components={components}>
+      <Markdown remarkPlugins={PLUGINS} rehypePlugins={LAST_PLUGINS} components={components}>
         {onMessage === undefined ? text : text.replace(REFERENCE, (whole, seq: string) => `[${whole.slice(1, -1)}](#message-${seq})`)}
       </Markdown>
     </div>
@@ -54,7 +55,7 @@ export const Typed = memo(function Typed({ text }: { readonly text: string }) {
   const pieces = useMemo(() => (text.length > LONG_CHARACTERS ? [] : typedPieces(text)), [text]);
   if (text.length > LONG_CHARACTERS) return <Long text={text} />;
   return (
-    <div className="said typed">
+    <div className="said typed" dir="auto">
       {pieces.map((piece, at) =>
         piece.kind === "code" ? <Code key={at} code={piece.text} language={piece.language} />
         : piece.kind === "link" ? <a key={at} href={piece.text} target="_blank" rel="noreferrer noopener">{piece.text}</a>

@@ -18,13 +18,20 @@ export function parseCommand(text: string): Typed | null {
 
 /** The word that stands before the cursor, if it begins with one of these signs: what completion is offered for. */
 export function wordAt(text: string, cursor: number, signs: string): string | null {
-  const word = /(\S*)$/.exec(text.slice(0, cursor))?.[1] ?? "";
+  const word = text.slice(wordStart(text, cursor), cursor);
   return word.length > 0 && signs.includes(word[0]!) ? word : null;
+}
+
+/** Step by step: a pattern would try each letter of a pasted megabyte as the beginning. */
+function wordStart(text: string, cursor: number): number {
+  let start = Math.min(cursor, text.length);
+  while (start > 0 && !/\s/.test(text[start - 1]!)) start--;
+  return start;
 }
 
 /** The text with the word before the cursor replaced, and where the cursor then is. */
 export function completed(text: string, cursor: number, word: string): { text: string; cursor: number } {
-  const before = text.slice(0, cursor).replace(/\S*$/, "");
+  const before = text.slice(0, wordStart(text, cursor));
   const head = `${before}${word} `;
   return { text: head + text.slice(cursor), cursor: head.length };
 }

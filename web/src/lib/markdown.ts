@@ -3,6 +3,8 @@
 interface Node {
   readonly type: string;
   readonly value?: string;
+  readonly tagName?: string;
+  properties?: Readonly<Record<string, unknown>>;
   children?: Node[];
 }
 
@@ -18,6 +20,13 @@ export function htmlIsText(this: Processor): void {
 
 export function linesStay(): (tree: Node) => void {
   return broken;
+}
+
+/** Each block runs from left to right or from right to left as its first letter does; code is left alone. */
+export function directed(): (tree: Node) => void {
+  return (tree) => {
+    for (const block of tree.children ?? []) if (block.type === "element" && block.tagName !== "pre") block.properties = { ...block.properties, dir: "auto" };
+  };
 }
 
 function broken(node: Node): void {

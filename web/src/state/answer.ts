@@ -12,6 +12,7 @@ export interface Answer {
   /** What was asked, for as long as the history does not have it; null where the history has it, as when it is answered again. */
   readonly question: { readonly text: string; readonly files: readonly string[]; readonly at: string } | null;
   readonly turnId: string | null;
+  /** Where it is given; null for a new conversation, until the server has made it. */
   readonly conversationId: string | null;
   readonly questionId: string | null;
   /** The message that is being said now; when the answer is complete, the one that is kept of it. */

@@ -33,3 +33,9 @@ export function press(pressed: Pressed, waiting: string): { action: Action | nul
   if (pressed.key === "g") return { action: null, waiting: "g" };
   return { action: SINGLE[pressed.key] ?? null, waiting: "" };
 }
+
+/** Whether a key belongs to an input method that is choosing a character. Safari ends the choice before it tells of the key that
+ * ended it; of that one only the code 229 says so. */
+export function isComposing(event: KeyboardEvent): boolean {
+  return event.isComposing || event.keyCode === 229;
+}

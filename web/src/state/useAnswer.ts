@@ -21,7 +21,7 @@ export interface Asking {
   readonly askAgain: (unsent: Unsent) => Promise<void>;
   /** Listen to a turn that runs already, as after a reload. */
   readonly follow: (conversation: string, turn: string) => Promise<void>;
-  /** Answer a message again; with null, answer the newest question. */
+  /** Answer a message again; with null, answer the newest question. An answer that still comes in is stopped. */
   readonly again: (conversation: string, message: string | null) => Promise<void>;
   /** Stop the answer. What was asked and never confirmed comes back. */
   readonly stop: () => Question | null;
@@ -66,6 +66,7 @@ export function useAnswer(onConversation: (id: string) => void): Asking {
           if (told.kind === "accepted") {
             confirm();
             onConversation(told.conversation_id);
+            if (told.question_id === "") void renew(cache); // answered again: the history ends with the question now
           }
           show(step(now.current!, told));
         }
@@ -101,7 +102,7 @@ export function useAnswer(onConversation: (id: string) => void): Asking {
   return useMemo(() => {
     const askAgain = async (kept: Unsent) => {
       unsent.current = kept;
-      show({ ...NO_ANSWER, question: { text: kept.message, files: kept.files, at: new Date().toISOString() } });
+      show({ ...NO_ANSWER, conversationId: kept.conversation, question: { text: kept.message, files: kept.files, at: new Date().toISOString() } });
       try {
         await listen((signal) => openChat(kept, kept.key, signal));
       } catch (problem) {
@@ -119,6 +120,8 @@ export function useAnswer(onConversation: (id: string) => void): Asking {
         return askAgain(kept);
       },
       again: async (conversation, message) => {
+        const running = now.current;
+        if (running?.turnId && running.conversationId && !isOver(running)) await cancelTurn(running.conversationId, running.turnId);
         show({ ...NO_ANSWER, conversationId: conversation });
         const key = newKey();
         await listen((signal) => openAgain(conversation, message, key, signal)).catch((problem: unknown) => {

@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "react";
 
-import { press, type Action } from "./keys";
+import { isComposing, press, type Action } from "./keys";
 
 /** Hear the keyboard of the whole page. */
 export function useKeys(act: (action: Action) => void): void {
@@ -13,7 +13,7 @@ export function useKeys(act: (action: Action) => void): void {
     const hear = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement;
       const isTyping = target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName);
-      if (event.altKey) return;
+      if (event.altKey || isComposing(event)) return;
       const heard = press({ key: event.key, isTyping, isWithControl: event.ctrlKey || event.metaKey }, waiting);
       waiting = heard.waiting;
       if (heard.action === null) return;

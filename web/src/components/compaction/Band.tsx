@@ -6,7 +6,7 @@ import { useDiff, useUndo } from "../../api/queries";
 import { count, firstLine, seconds } from "../../lib/format";
 import type { Compaction } from "../../lib/model";
 import { useTexts } from "../../texts";
-import { Trouble, useToast } from "../Bits";
+import { Trouble, useToast, Waiting } from "../Bits";
 import { Icon } from "../Icon";
 import { Said } from "../Said";
 import { marked } from "./marked";
@@ -64,6 +64,7 @@ function Sides({ conversation, compaction, onJump }: Props) {
       </div>
       <div tabIndex={0}>
         <h3>{t.originals}</h3>
+        {diff.isPending && <Waiting lines={6} />}
         {diff.isError && <Trouble problem={diff.error} />}
         {lost.length > 0 && (
           <p className="faint">

@@ -7,7 +7,7 @@ import { useCompact, useCompactionPlan, useCompactions, useFiles, useForget, use
 import { beside } from "../../lib/costs";
 import { bytes, count, moment } from "../../lib/format";
 import { useTexts } from "../../texts";
-import { Trouble, useToast } from "../Bits";
+import { Trouble, useToast, Waiting } from "../Bits";
 import { AskingForm } from "./AskingForm";
 import { Gauge } from "./Gauge";
 import { PolicyForm } from "./PolicyForm";
@@ -116,6 +116,7 @@ function Fullness({ conversation }: { readonly conversation: string }) {
   const n = (value: number) => count(value, language);
   return (
     <>
+      {gauge.isPending && <Waiting lines={4} />}
       {gauge.data && <Gauge figures={gauge.data} mostMessages={policy.data?.max_message_history ?? null} />}
       {gauge.data && <p className="faint">{t.besides}</p>}
       {gauge.isError && <Trouble problem={gauge.error} onRetry={() => void gauge.refetch()} />}
@@ -145,6 +146,7 @@ function Timeline({ conversation, onJump }: Props) {
   const { t, language } = useTexts();
   const compactions = useCompactions(conversation);
   const all = [...(compactions.data ?? [])].reverse();
+  if (compactions.isPending) return <Waiting />;
   if (all.length === 0) return <p className="faint">{t.noCompactions}</p>;
   return (
     <ol className="list timeline">
@@ -188,15 +190,15 @@ function Memories({ conversation, onJump }: Props) {
   const forget = (memory: string) =>
     change.mutate({ memory, isBack: false }, { onSuccess: () => toast({ text: t.forgotten, undo: () => change.mutate({ memory, isBack: true }) }) });
   if (memories.isError) return <Trouble problem={memories.error} onRetry={() => void memories.refetch()} />;
-  if (!memories.data?.length) return <p className="faint">{t.noMemories}</p>;
+  if (memories.isPending) return <Waiting />;
+  if (!memories.data.length) return <p className="faint">{t.noMemories}</p>;
   return (
     <ul className="list">
       {memories.data.map((memory) => (
         <li key={memory.id}>
           <div>{memory.text}</div>
-          <div className="row faint">
-            <span>{t.memoryKinds[memory.kind] ?? memory.kind}{memory.isOnlyHere && ` · ${t.onlyHere}`}</span>
-            <span className="grow" />
+          <div className="row whole faint">
+            <span className="grow">{t.memoryKinds[memory.kind] ?? memory.kind}{memory.isOnlyHere && ` · ${t.onlyHere}`}</span>
             {memory.source !== null && (
               <button className="link" onClick={() => onJump(memory.source!.seq, memory.source!.conversation)}>{t.source} #{memory.source.seq}</button>
             )}

@@ -4,6 +4,7 @@ import { useEffect, useState } from "react";
 
 import { useSearch } from "../../api/queries";
 import { firstLine, moment } from "../../lib/format";
+import { isComposing } from "../../state/keys";
 import { useTexts } from "../../texts";
 import { Detail, Trouble } from "../Bits";
 import { emphasised } from "../compaction/marked";
@@ -38,7 +39,7 @@ export function SearchBox({ inputRef, current, onOpen, onSearching }: Props) {
             aria-label={t.searchAll}
             value={typed}
             onChange={(event) => setTyped(event.target.value)}
-            onKeyDown={(event) => event.key === "Escape" && setTyped("")}
+            onKeyDown={(event) => event.key === "Escape" && !isComposing(event.nativeEvent) && setTyped("")}
           />
         </div>
         {typed !== "" && (

@@ -10,8 +10,6 @@ import { Icon, IconButton } from "../Icon";
 
 interface Props {
   readonly conversation: Listed | null;
-  /** On all branches; null while that is not known. */
-  readonly messages: number | null;
   readonly branches: number;
   /** What verifying it has found. */
   readonly proof: { readonly isIntact: boolean; readonly text: string } | null;
@@ -54,9 +52,9 @@ export function TitleBar(props: Props) {
           <h1 onDoubleClick={() => setNaming(true)} title={conversation?.title ?? ""}>{conversation?.title || t.untitled}</h1>
           {conversation !== null && (
             <p className="faint number">
-              {props.messages !== null && t.messages(count(props.messages, language))}
+              {t.messages(count(conversation.messages, language))}
               {props.branches > 1 && <> · <button className="link" onClick={props.onBranches}>{t.branchesOf(count(props.branches, language))}</button></>}
-              <span className="wide-words">{props.messages !== null && " · "}{t.since(day(conversation.createdAt, language))}</span>
+              <span className="wide-words"> · {t.since(day(conversation.createdAt, language))}</span>
               {conversation.isDeleted && ` · ${t.deleted}`}
               {conversation.isOffRecord && ` · ${t.offRecordTag}`}
               {conversation.isShared && ` · ${t.sharedTag}`}

@@ -7,6 +7,7 @@ import type { Mention } from "../../api/queries";
 import { bytes, firstLine } from "../../lib/format";
 import type { Attached } from "../../lib/uploads";
 import { keepDraft, readDraft } from "../../state/drafts";
+import { isComposing } from "../../state/keys";
 import { useTexts } from "../../texts";
 import type { Texts } from "../../texts/en";
 import { Icon, IconButton } from "../Icon";
@@ -22,6 +23,9 @@ export interface Chip {
   /** An address of the picture, where it is one. */
   readonly picture: string | null;
 }
+
+/** A longer text scrolls in a box of its greatest height and runs as the page does: to find both out for it takes minutes. */
+const LONG_CHARACTERS = 20_000;
 
 interface Props {
   /** Whose draft it is; "new" before there is a conversation. */
@@ -66,7 +70,7 @@ export function Composer(props: Props) {
     change("");
   };
   const onKeyDown = (event: React.KeyboardEvent) => {
-    if (event.nativeEvent.isComposing) return; // an input method chooses a character: not ours
+    if (isComposing(event.nativeEvent)) return;
     if (offers.length > 0 && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
       event.preventDefault();
       setChosen((chosen + (event.key === "ArrowDown" ? 1 : offers.length - 1)) % offers.length);
@@ -114,6 +118,8 @@ export function Composer(props: Props) {
         <textarea
           ref={area}
           rows={1}
+          data-long={text.length > LONG_CHARACTERS}
+          {...(text.length > LONG_CHARACTERS ? {} : { dir: "auto" })}
           value={text}
           placeholder={t.write}
           aria-label={t.write}
@@ -126,9 +132,15 @@ export function Composer(props: Props) {
           onKeyDown={onKeyDown}
           onPaste={(event) => {
             const pasted = [...event.clipboardData.files];
-            if (pasted.length === 0) return;
-            event.preventDefault();
-            props.onFiles(pasted);
+            const words = event.clipboardData.getData("text/plain");
+            if (pasted.length > 0) {
+              event.preventDefault();
+              props.onFiles(pasted);
+            } else if (words.length > LONG_CHARACTERS) {
+              event.preventDefault(); // the browser takes them in line by line, half a minute for a megabyte
+              const { selectionStart, selectionEnd } = event.currentTarget;
+              change(text.slice(0, selectionStart) + words.replaceAll("\r\n", "\n") + text.slice(selectionEnd));
+            }
           }}
         />
         <input

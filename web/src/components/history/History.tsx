@@ -4,7 +4,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, type RefObject } from "react";
 
-import { newestMessagesKey, useCompactions, useConversation, useGauge, useElsewhere, useMessageCount, useMessages, useRecalled, type Recalled } from "../../api/queries";
+import { newestMessagesKey, useCompactions, useConversation, useGauge, useElsewhere, useMessages, useNewestSeq, useRecalled, type Recalled } from "../../api/queries";
 import { firstLine } from "../../lib/format";
 import type { Compaction, Message, Version } from "../../lib/model";
 import { outermost, rowsOf, versionsOf, type Row } from "../../lib/rows";
@@ -113,7 +113,7 @@ export function History(props: Props) {
   const window = gauge.data?.windowSeqs ?? NOTHING;
   const summaries = useMemo(() => outermost(compactions.data ?? []), [compactions.data]);
   const pinned = useMemo(() => new Set([...(gauge.data?.parts.filter((part) => part.kind === "pinned").flatMap((part) => part.seqs) ?? []), ...messages.filter((one) => one.isPinned).map((one) => one.seq)]), [gauge.data, messages]);
-  const total = Math.max(useMessageCount(conversation) ?? 0, messages.at(-1)?.seq ?? 0);
+  const total = Math.max(useNewestSeq(conversation) ?? 0, messages.at(-1)?.seq ?? 0);
   const mapped = useMemo(() => ({ total, compactions: compactions.data ?? [], window, recalled: recalled.seqs, pinned }), [total, compactions.data, window, recalled.seqs, pinned]);
   const goOnMap = (seq: number, isFinal: boolean) => {
     const isLoaded = messages.length > 0 && messages[0]!.seq <= seq && seq <= messages.at(-1)!.seq;

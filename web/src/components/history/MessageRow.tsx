@@ -8,6 +8,7 @@ import type { Feedback } from "../../lib/conversations";
 import { briefly, count, firstLine, moment } from "../../lib/format";
 import type { Message, Version } from "../../lib/model";
 import { attachedIn } from "../../lib/uploads";
+import { isComposing } from "../../state/keys";
 import { useTexts } from "../../texts";
 import { useToast } from "../Bits";
 import { Icon, IconButton, type IconName } from "../Icon";
@@ -243,7 +244,7 @@ function Editor({ message, onSave, onDone }: { readonly message: Message; readon
         onFocus={(event) => event.currentTarget.setSelectionRange(text.length, text.length)}
         onChange={(event) => setText(event.target.value)}
         onKeyDown={(event) => {
-          if (event.nativeEvent.isComposing) return; // an input method chooses a character: not ours
+          if (isComposing(event.nativeEvent)) return;
           if (event.key === "Escape") onDone();
           else if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && text.trim() !== "") event.currentTarget.form?.requestSubmit();
         }}
