@@ -46,6 +46,11 @@ async def test_a_run_is_answered_with_what_the_output_schema_has(config: Path) -
         assert (await http.post("/runs/wait", json=RUN)).json() == ANSWER
 
 
+async def test_a_run_that_stops_before_it_has_an_answer_tells_nothing_else(config: Path) -> None:
+    async with serving("memory://", config) as server, server.http() as http:
+        assert (await http.post("/runs/wait", json={**RUN, "interrupt_before": ["answer"]})).json() == {}
+
+
 async def test_a_stream_tells_what_the_output_schema_has(config: Path) -> None:
     async with serving("memory://", config) as server, server.sdk() as client:
         several: tuple[list[StreamMode], ...] = (["values", "updates"], ["values", "updates", "events"])

@@ -139,6 +139,7 @@ class OpenGraphs:
         self._documents = documents or DocumentOptions()
         self._keeps_ids: dict[str, bool] = {}
         self._context_schemas: dict[str, Any] = {}
+        self._outputs: dict[str, frozenset[str]] = {}
         self._bridge = Bridge.here()
         self._savers: OrderedDict[str, LogSaver] = OrderedDict()
         self._stores: OrderedDict[str, LogStore] = OrderedDict()
@@ -171,6 +172,8 @@ class OpenGraphs:
         async with self.catalog.get(graph_id).open(config, self.saver(owner), self.store(owner), use) as graph:
             self._keeps_ids.setdefault(graph_id, _keeps_message_ids(graph))
             self._context_schemas[graph_id] = graph.context_schema
+            if not isinstance(graph.output_channels, str):
+                self._outputs[graph_id] = frozenset(graph.output_channels)
             yield graph
 
     def context_schema(self, graph_id: str) -> Any:
@@ -178,6 +181,11 @@ class OpenGraphs:
         source = self.catalog.get(graph_id).source
         is_graph = isinstance(source, Pregel | StateGraph)
         return source.context_schema if is_graph else self._context_schemas.get(graph_id)
+
+    def output_of(self, graph_id: str | None, values: Any) -> Any:
+        """What a state's values have of a graph's `output_schema`, once the graph was opened."""
+        names = self._outputs.get(graph_id or "")
+        return values if names is None else {name: value for name, value in values.items() if name in names}
 
     def keeps_message_ids(self, graph_id: str) -> bool:
         """Whether the messages of a graph's input are in its state under the ids they came with. Of a graph that a

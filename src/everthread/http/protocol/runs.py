@@ -316,7 +316,9 @@ async def _outcome(graphs: OpenGraphs, graph_runs: GraphRuns, ref: Ref, id: str)
 
 
 async def _read_values(graphs: OpenGraphs, ref: Ref) -> Any:
-    return (await thread_state.read_state(graphs, await graphs.et.conversations.get(ref.id, ref.owner)))["values"]
+    thread = await graphs.et.conversations.get(ref.id, ref.owner)
+    state = await thread_state.read_state(graphs, thread)
+    return graphs.output_of(thread_state.graph_id_of(graphs, thread), state["values"])
 
 
 # -- reading and cancelling ------------------------------------------------------------------------------------------
