@@ -55,10 +55,10 @@ async def render_pdf(
 ) -> bytes:
     """The PDF. MissingExtra if typst, or a font that the text needs, is missing."""
     rendered: list[dict[str, Any]] = []
-    async for message, pieces in shown_of(messages, parts):
+    async for message, blocks in shown_of(messages, parts):
         head = f"{message.seq} · {_clean(speaker(message))} · {moment(said_at(message))}"
-        blocks = [{"kind": piece.kind, "title": _clean(piece.heading), "text": _clean(piece.text)} for piece in pieces]
-        rendered.append({"head": head, "pieces": blocks})
+        pieces = [{"kind": block.kind, "title": _clean(block.heading), "text": _clean(block.text)} for block in blocks]
+        rendered.append({"head": head, "pieces": pieces})
         if len(rendered) > MAX_MESSAGES:
             raise Invalid(f"a PDF holds at most {MAX_MESSAGES:,} messages; choose another format", field="format")
     data = {"title": _clean(heading(info)), "messages": rendered}

@@ -32,7 +32,7 @@ _LONGEST_LINE = 2_000
 _NAMES = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
 
 
-class Piece(NamedTuple):
+class Block(NamedTuple):
     """A part of a message, as it is shown."""
 
     kind: Literal["text", "thinking", "call", "result"]
@@ -41,7 +41,7 @@ class Piece(NamedTuple):
 
     @property
     def heading(self) -> str:
-        """The heading above the piece; empty for the message's own text."""
+        """The heading above the block; empty for the message's own text."""
         return {"text": "", "thinking": "Thinking", "call": f"Calls {self.title}", "result": "Result"}[self.kind]
 
 
@@ -84,31 +84,31 @@ def check_parts(format: str, parts: Parts) -> None:
         raise Invalid(f"{format} cannot leave parts out; {', '.join(IN_PART)} can", field=left)
 
 
-Shown = tuple[Message, list[Piece]]
+Shown = tuple[Message, list[Block]]
 
 
 async def shown_of(messages: AsyncIterator[Message], parts: Parts) -> AsyncIterator[Shown]:
-    """Yield each message with the pieces to show; messages without any are skipped."""
+    """Yield each message with the blocks to show; messages without any are skipped."""
     async for message in messages:
-        every = pieces_of(message)
-        pieces = [piece for piece in every if _is_shown(piece, parts)]
-        if pieces or not every:
-            yield message, pieces
+        every = blocks_of(message)
+        blocks = [block for block in every if _is_shown(block, parts)]
+        if blocks or not every:
+            yield message, blocks
 
 
-def _is_shown(piece: Piece, parts: Parts) -> bool:
-    if piece.kind == "thinking":
+def _is_shown(block: Block, parts: Parts) -> bool:
+    if block.kind == "thinking":
         return parts.thinking
-    return parts.tools or piece.kind == "text"
+    return parts.tools or block.kind == "text"
 
 
-def pieces_of(message: Message) -> list[Piece]:
-    """Return the pieces of a message: its thinking, its text, and its tool calls."""
+def blocks_of(message: Message) -> list[Block]:
+    """Return the blocks of a message: its thinking, its text, and its tool calls."""
     payload = message.payload
     if message.role == "tool":
-        return [Piece("result", message.text, message.name or "")]
-    thinking = [Piece("thinking", text) for text in _thinking(payload)]
-    text = [Piece("text", message.text)] if message.text else []
+        return [Block("result", message.text, message.name or "")]
+    thinking = [Block("thinking", text) for text in _thinking(payload)]
+    text = [Block("text", message.text)] if message.text else []
     return [*thinking, *text, *_calls(payload)]
 
 
@@ -125,7 +125,7 @@ def _thinking(payload: Mapping[str, Any]) -> Iterator[str]:
                 yield text
 
 
-def _calls(payload: Mapping[str, Any]) -> Iterator[Piece]:
+def _calls(payload: Mapping[str, Any]) -> Iterator[Block]:
     data = payload.get("data") if isinstance(payload.get("data"), dict) else payload
     calls = data.get("tool_calls") if isinstance(data, dict) else None
     for call in calls if isinstance(calls, list) else ():
@@ -134,7 +134,7 @@ def _calls(payload: Mapping[str, Any]) -> Iterator[Piece]:
             inner = function if isinstance(function, dict) else call
             name, arguments = inner.get("name"), inner.get("arguments", inner.get("args", {}))
             text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-            yield Piece("call", text, str(name))
+            yield Block("call", text, str(name))
 
 
 def heading(info: ConversationInfo) -> str:
@@ -162,19 +162,19 @@ def speaker(message: Message) -> str:
 
 async def _markdown(info: ConversationInfo, shown: AsyncIterator[Shown]) -> AsyncIterator[str]:
     yield f"# {_inert(_one_line(heading(info)))}\n"
-    async for message, pieces in shown:
+    async for message, blocks in shown:
         yield f"\n## {message.seq}. {_inert(_one_line(speaker(message)))}, {moment(said_at(message))}\n"
-        for piece in pieces:
-            yield f"\n{_as_markdown(piece)}\n"
+        for block in blocks:
+            yield f"\n{_as_markdown(block)}\n"
 
 
-def _as_markdown(piece: Piece) -> str:
-    if piece.kind == "text":
-        return "\n".join(_inert_lines(piece.text.split("\n")))
-    if piece.kind == "thinking":
-        return "\n".join(f"> {_inert(line)}" for line in piece.text.split("\n"))
-    fence = "`" * max(3, _longest_run(piece.text) + 1)
-    return f"{piece.heading}:\n\n{fence}\n{piece.text}\n{fence}"
+def _as_markdown(block: Block) -> str:
+    if block.kind == "text":
+        return "\n".join(_inert_lines(block.text.split("\n")))
+    if block.kind == "thinking":
+        return "\n".join(f"> {_inert(line)}" for line in block.text.split("\n"))
+    fence = "`" * max(3, _longest_run(block.text) + 1)
+    return f"{block.heading}:\n\n{fence}\n{block.text}\n{fence}"
 
 
 _TAG_START = re.compile(r"<(?=[A-Za-z/!?])")
@@ -251,24 +251,24 @@ details, summary {{ color: #5f594f; font-size: .9rem; }}
 
 async def _page(info: ConversationInfo, shown: AsyncIterator[Shown]) -> AsyncIterator[str]:
     yield _HEAD.format(title=html.escape(heading(info)))
-    async for message, pieces in shown:
+    async for message, blocks in shown:
         kind = message.role if message.role in _NAMES else "other"
         yield f'<article class="{kind}" id="m{message.seq}"><h2>{message.seq} · {html.escape(speaker(message))}'
         at = said_at(message)
         yield f' · <time datetime="{at.isoformat()}">{moment(at)}</time></h2>\n'
-        for piece in pieces:
-            yield _as_html(piece)
+        for block in blocks:
+            yield _as_html(block)
         yield "</article>\n"
     yield "</body></html>\n"
 
 
-def _as_html(piece: Piece) -> str:
-    text = html.escape(piece.text.replace("\x00", "\ufffd"))
-    if piece.kind == "text":
+def _as_html(block: Block) -> str:
+    text = html.escape(block.text.replace("\x00", "\ufffd"))
+    if block.kind == "text":
         return f"<p>{text}</p>\n"
-    if piece.kind == "thinking":
-        return f"<details><summary>{piece.heading}</summary><p>{text}</p></details>\n"
-    return f"<details open><summary>{html.escape(piece.heading)}</summary><pre>{text}</pre></details>\n"
+    if block.kind == "thinking":
+        return f"<details><summary>{block.heading}</summary><p>{text}</p></details>\n"
+    return f"<details open><summary>{html.escape(block.heading)}</summary><pre>{text}</pre></details>\n"
 
 
 # -- JSON ------------------------------------------------------------------------------------------------------
