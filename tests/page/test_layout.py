@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.page.conftest import watched
 
 CUT = "element => element.scrollWidth > element.clientWidth"
+
+
+@pytest.fixture
+def page(browser: Browser, server: str) -> Iterator[Page]:
+    """Without motion: what moves is at another place each time it is measured."""
+    with watched(browser, server) as opened:
+        opened.emulate_media(reduced_motion="reduce")
+        yield opened
+
+
+def expect_drawn(place: Locator) -> None:
+    """It stands there, in the font that it keeps."""
+    expect(place.first).to_be_visible()
+    place.page.evaluate("document.fonts.ready.then(() => null)")
 
 
 def is_cut(place: Locator) -> bool:
@@ -28,7 +46,7 @@ def test_title_name_and_times_have_room_on_a_small_screen(page: Page, width: int
     page.set_viewport_size({"width": width, "height": 768})
     page.add_init_script(f"localStorage.setItem('everthread.language', '{language}')")
     page.goto("/#/c/demo-journey?at=113")
-    expect(page.locator("article.message").first).to_be_visible()
+    expect_drawn(page.locator("article.message"))
     expect(page.locator(".top h1")).to_have_text("A slow journey by train")
     assert not is_cut(page.locator(".top h1"))
     assert not is_cut(page.locator(".foot .who span"))
@@ -41,6 +59,7 @@ def test_a_phone_in_chinese_tells_its_tabs_apart_and_leaves_no_suggestion_alone(
     page.set_viewport_size({"width": 390, "height": 844})
     page.add_init_script("localStorage.setItem('everthread.language', 'zh')")
     page.goto("/")
+    expect_drawn(page.locator(".tries button"))
     assert page.get_by_role("tab").all_inner_texts() == ["列表", "聊天", "上下文"]
     tries = page.locator(".tries button")
     expect(tries).to_have_count(3)
@@ -57,7 +76,9 @@ def test_no_line_of_the_first_screen_has_a_word_or_two_alone(page: Page, width: 
     page.set_viewport_size({"width": width, "height": 844})
     page.add_init_script("localStorage.setItem('everthread.language', 'zh')")
     page.goto("/")
-    for text in page.locator(".empty h1, .empty .soft").all():
+    texts = page.locator(".empty h1, .empty .soft")
+    expect_drawn(texts)
+    for text in texts.all():
         widths: list[float] = text.evaluate(
             "element => { const range = document.createRange(); range.selectNodeContents(element);"
             " return [...range.getClientRects()].map(box => box.width); }"
