@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import orjson
 
@@ -41,9 +41,8 @@ from everthread.context.message_format import (
     encodable,
     is_system,
     is_user_turn,
-    role_of,
-    to_openai,
 )
+from everthread.context.prepared import PreparedMessage, own_copy, prepare
 from everthread.context.quotes import (
     QuotedBlock,
     Quotes,
@@ -54,7 +53,6 @@ from everthread.context.quotes import (
     recalled_block,
     recalled_message,
     record_message,
-    without_forged_blocks,
     without_our_tags,
 )
 from everthread.context.repair import repair_report
@@ -63,9 +61,6 @@ from everthread.context.units import unit_spans
 from everthread.core import payloads
 from everthread.core.errors import ContextOverflow
 from everthread.core.jobs import NewJob
-
-QUOTING_TOOLS = frozenset({"history_search", "history_open", "forget", "kb_search"})
-"""Tools of ours whose results are our own blocks, with what they quote made safe already."""
 
 PartKind = Literal["system", "memory", "pinned", "summary", "window", "recalled"]
 
@@ -268,6 +263,14 @@ def _drafts(
             yield _Draft(given, quotes, provider, policy)
 
 
+class _Placed(NamedTuple):
+    """A message of the request, with the one of the log that it is."""
+
+    message: Fields
+    seq: int | None = None
+    prepared: PreparedMessage | None = None
+
+
 class _Draft:
     """The request before anything is left out: one dialect, valid, and each message with its source."""
 
@@ -275,13 +278,14 @@ class _Draft:
         self._given = given
         self._quotes = quotes
         self._policy = policy
-        placed: list[tuple[Fields, int | None]] = []
+        self._provider = provider
+        placed: list[_Placed] = []
         if given.system:
-            placed.append(({"role": "system", "content": given.system}, None))
-        placed += [(message, stored.seq) for stored in given.standing for message in to_openai(stored.payload)]
+            placed.append(_Placed({"role": "system", "content": given.system}))
+        placed += [_Placed(one.message, stored.seq, one) for stored in given.standing for one in self._prepared(stored)]
         recorded_at = len(placed) if quotes else None
         if quotes:
-            placed.append((record_message(quotes.blocks), None))
+            placed.append(_Placed(record_message(quotes.blocks)))
         asked_at = next(
             (at for at in reversed(range(len(given.window))) if is_user_turn(given.window[at].payload)), None
         )
@@ -291,12 +295,17 @@ class _Draft:
                 recalled_at = len(placed)
                 recalled = [recalled_block(one).block for one in given.recalled]
                 reminded = [memory_block(one).block for one in given.reminded]
-                placed.append((recalled_message(recalled, reminded), None))
-            placed += [(message, stored.seq) for message in self._window_message(at, stored)]
-        report = repair_report([message for message, _ in placed], given.live_calls, provider=provider)
+                placed.append(_Placed(recalled_message(recalled, reminded)))
+            placed += self._window_message(at, stored)
+        report = repair_report(
+            [one.message for one in placed],
+            given.live_calls,
+            provider=provider,
+            repaired=[None if one.prepared is None else one.prepared.repaired for one in placed],
+        )
         self.repairs = report.repairs
         self._seqs = [
-            [seq for at in sources if (seq := placed[at][1]) is not None] for sources in report.sources
+            [seq for at in sources if (seq := placed[at].seq) is not None] for sources in report.sources
         ]  # more than one where messages were joined
         self._record_at = next((at for at, sources in enumerate(report.sources) if sources == (recorded_at,)), None)
         self._recalled_at = next((at for at, sources in enumerate(report.sources) if sources == (recalled_at,)), None)
@@ -305,24 +314,30 @@ class _Draft:
         short = elide(report.messages, old_before=old_before, seqs=self._first_seqs, policy=policy)
         self.messages = short.messages
         self.clamps = short.clamps
+        known = [one.prepared for one in placed if one.prepared is not None]
+        counted = {id(one.repaired.message): one.tokens for one in known if one.repaired is not None}
         self.sizes = [
-            quotes.tokens if at == self._record_at else message_tokens(message)
+            quotes.tokens if at == self._record_at else counted.get(id(message)) or message_tokens(message)
             for at, message in enumerate(short.messages)
         ]
         self.tokens = sum(self.sizes)
 
-    def _window_message(self, at: int, stored: LogMessage) -> list[Fields]:
+    def _prepared(self, stored: LogMessage) -> Sequence[PreparedMessage]:
+        return prepare(stored, self._provider)
+
+    def _window_message(self, at: int, stored: LogMessage) -> list[_Placed]:
         """A message of the window. An instruction given in mid conversation will stand with the others at the start, so
         it says where it was given; the prompt of the start, sent again, does not."""
-        told = to_openai(stored.payload)
-        if role_of(stored.payload) == "tool" and payloads.name(stored.payload) not in QUOTING_TOOLS:
-            return [_without_forged_blocks(message) for message in told]
-        if not is_system(stored.payload) or at < self._given.leading:
+        told = [_Placed(one.message, stored.seq, one) for one in self._prepared(stored)]
+        if not is_system(stored.payload) or at < (leading := self._given.leading):
             return told
-        first = (*self._given.standing, *self._given.window[: self._given.leading])
+        first = (*self._given.standing, *self._given.window[:leading])
         if content_of(stored.payload) in (self._given.system, *(content_of(one.payload) for one in first)):
             return told
-        return [{**message, "content": given_at(message.get("content"), stored.seq)} for message in told]
+        return [
+            _Placed({**one.message, "content": given_at(one.message.get("content"), stored.seq)}, stored.seq)
+            for one in told
+        ]
 
     @property
     def _first_seqs(self) -> list[int | None]:
@@ -344,10 +359,10 @@ class _Draft:
     def system_tokens(self) -> int:
         return sum(size for message, size in zip(self.messages, self.sizes, strict=True) if is_system(message))
 
-    def _omitted_by_repair(self, placed: Sequence[tuple[Fields, int | None]]) -> list[Omission]:
+    def _omitted_by_repair(self, placed: Sequence[_Placed]) -> list[Omission]:
         """Messages that no request can hold (a result of no call, an empty one), with what was wrong."""
         shown = {seq for seqs in self._seqs for seq in seqs}
-        wrong = {placed[repair.index][1]: str(repair.kind) for repair in self.repairs}
+        wrong = {placed[repair.index].seq: str(repair.kind) for repair in self.repairs}
         given = (*self._given.standing, *self._given.window)
         unshown = [stored.seq for stored in given if stored.seq not in shown]
         return [Omission(seq=seq, reason=wrong.get(seq, "empty_message")) for seq in unshown]
@@ -362,7 +377,7 @@ class _Draft:
     def fitted(self, budget: Budget) -> _Sent:
         """Within the budget: the record as it stands, the rest as far as it goes. ContextOverflow if it does not."""
         if self.tokens <= budget.limit:
-            messages = [dict(message) for message in self.messages]
+            messages = [own_copy(message) for message in self.messages]
             sizes = dict(enumerate(self.sizes))
             return _Sent(messages=messages, sizes=sizes, dropped=(), clamps=(), tokens=self.tokens)
         others = [at for at in range(len(self.messages)) if at != self._record_at]
@@ -380,7 +395,7 @@ class _Draft:
         indexes = sorted(shown)
         cut = {others[clamp.index]: clamp.tokens_after for clamp in done.clamped}
         return _Sent(
-            messages=[dict(shown[at]) for at in indexes],
+            messages=[own_copy(shown[at]) for at in indexes],
             sizes={at: cut.get(at, self.sizes[at]) for at in indexes},
             dropped=[others[gone.index] for gone in done.omitted],
             clamps=[replace(clamp, index=others[clamp.index]) for clamp in done.clamped],
@@ -548,21 +563,6 @@ def _recalled_piece(index: int, recalled: RecalledPassage) -> Piece:
         form="whole" if recalled.is_whole else "in_part",
         text=quoted.block,
     )
-
-
-def _without_forged_blocks(message: Fields) -> Fields:
-    content = message.get("content")
-    if isinstance(content, str):
-        return {**message, "content": without_forged_blocks(content)}
-    if not isinstance(content, list):
-        return message
-    blocks = [
-        {**block, "text": without_forged_blocks(block["text"])}
-        if isinstance(block, Mapping) and isinstance(block.get("text"), str)
-        else block
-        for block in content
-    ]
-    return {**message, "content": blocks}
 
 
 def _leave_room(budget: Budget, taken: int) -> Budget:

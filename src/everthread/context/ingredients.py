@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from everthread.context.clamp import text_reference
 from everthread.context.message_format import count_leading_system
 from everthread.core import payloads
+from everthread.core.recent import Recent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,19 @@ class LogMessage:
     tokens: int
     said: str = ""
     """When it was said, for a quotation."""
+    prepared: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """What `prepare` made of it, by provider."""
+
+
+recent_messages: Recent[tuple[bytes, bytes, int, int], LogMessage] = Recent(16_000_000)
+"""Those read lately, by the hashes of their entries: between two turns most of a window does not change."""
+MESSAGE_BYTES = 1_500
+"""What one takes there beside its texts."""
+
+
+def forget_messages() -> None:
+    """Forget the messages read lately: stores do that when they erase."""
+    recent_messages.clear()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,14 @@ from everthread.compaction.policy import CompactionPolicy, apply_settings, apply
 from everthread.context import manifest as manifests
 from everthread.context.assemble import Context, assemble
 from everthread.context.budget import Budget
-from everthread.context.ingredients import Ingredients, LogMessage, QuotedMemory, RecalledPassage
+from everthread.context.ingredients import (
+    MESSAGE_BYTES,
+    Ingredients,
+    LogMessage,
+    QuotedMemory,
+    RecalledPassage,
+    recent_messages,
+)
 from everthread.context.manifest import Manifest
 from everthread.context.message_format import (
     MAX_LEADING_SYSTEM,
@@ -224,6 +231,17 @@ async def _leading_system(store: Store, ref: Ref, leaf: int) -> list[LogMessage]
 
 def to_log_message(place: Entry, newest: Entry) -> LogMessage:
     """A message of the log, as contexts and compactions take it."""
+    if not newest.raw or not newest.chain:
+        return _to_log_message(place, newest)
+    key = (place.chain, newest.chain, newest.tokens, newest.origin)
+    known = recent_messages.get(key)
+    if known is None:
+        known = _to_log_message(place, newest)
+        recent_messages.put(key, known, MESSAGE_BYTES + 2 * len(newest.raw))
+    return known
+
+
+def _to_log_message(place: Entry, newest: Entry) -> LogMessage:
     payload: Mapping[str, Any] = payload_of(newest)
     tokens = newest.tokens
     said = payloads.said_at(payload) or from_micros(place.created_at)

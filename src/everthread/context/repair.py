@@ -46,7 +46,7 @@ from everthread.context.message_format import (
     with_calls,
     with_result_ids,
 )
-from everthread.context.repair_message import MessageRepairKind, repair_message
+from everthread.context.repair_message import MessageRepairKind, RepairedMessage, repair_message
 from everthread.context.units import CallRef, Pairing, pair_results
 
 OPENING = "[the conversation starts with the assistant]"
@@ -64,13 +64,18 @@ def repair(
 
 
 def repair_report(
-    messages: Sequence[Message], live_calls: Collection[str] = (), *, provider: Provider | None = None
+    messages: Sequence[Message],
+    live_calls: Collection[str] = (),
+    *,
+    provider: Provider | None = None,
+    repaired: Sequence[RepairedMessage | None] = (),
 ) -> RepairReport:
-    """`repair`, with an account of what was done."""
+    """`repair`, with an account of what was done. `repaired` has what `repair_message` made of each, where that is
+    known."""
     check_provider(provider)
     check_messages(messages)
     log = RepairLog()
-    system, spoken = _system_slot(list(_repair_each(messages, provider, log)), log)
+    system, spoken = _system_slot(list(_repair_each(messages, provider, log, repaired)), log)
     spoken = CallRepair(spoken, frozenset(live_calls), log).repaired()
     spoken = list(_without_empty(spoken, log))
     spoken = _with_opening(_without_trailing_space(spoken, log), log)
@@ -82,12 +87,15 @@ def repair_report(
     )
 
 
-def _repair_each(messages: Sequence[Message], provider: Provider | None, log: RepairLog) -> Iterator[ViewItem]:
+def _repair_each(
+    messages: Sequence[Message], provider: Provider | None, log: RepairLog, repaired: Sequence[RepairedMessage | None]
+) -> Iterator[ViewItem]:
     for index, message in enumerate(messages):
-        if not is_message(message):
+        fixed = repaired[index] if repaired else None
+        if fixed is None and not is_message(message):
             log.note("unknown_role", ViewItem({}, (index,)))
             continue
-        fixed = repair_message(message, provider=provider)
+        fixed = fixed or repair_message(message, provider=provider)
         item = ViewItem(fixed.message, (index,))
         for kind, call_id in fixed.done:
             log.note(kind, item, call_id)

@@ -61,7 +61,7 @@ IMAGE_LEFT_OUT = "[image left out: only a user message may carry one]"
 
 
 @dataclass(slots=True)
-class MessageDraft:
+class RepairedMessage:
     """The message, and what was done to it: (kind, call id or nothing)."""
 
     message: Fields
@@ -75,9 +75,9 @@ class MessageDraft:
         self.done.append((why, call_id))
 
 
-def repair_message(message: Message, *, provider: Provider | None = None) -> MessageDraft:
+def repair_message(message: Message, *, provider: Provider | None = None) -> RepairedMessage:
     """The message as every provider (or the one named) takes it; the input is left as it was."""
-    draft = MessageDraft(_unwrapped(message))
+    draft = RepairedMessage(_unwrapped(message))
     if draft.message.keys() != message.keys():
         draft.note("unwrapped")
     _fix_legacy(draft)
@@ -98,7 +98,7 @@ def _unwrapped(message: Message) -> Fields:
     return {**inner, "type": {"user": "human", "assistant": "ai"}.get(role, role)}
 
 
-def _fix_legacy(draft: MessageDraft) -> None:
+def _fix_legacy(draft: RepairedMessage) -> None:
     """OpenAI's older words for a call and its result, `function_call` and the role `function`."""
     told = draft.message
     if role_of(told) == "assistant" and not told.get("tool_calls") and (call := legacy_call(told)) is not None:
@@ -112,7 +112,7 @@ def _fix_legacy(draft: MessageDraft) -> None:
         draft.note("call_reshaped")
 
 
-def _fix_surrogates(draft: MessageDraft) -> None:
+def _fix_surrogates(draft: RepairedMessage) -> None:
     whole = map_strings(draft.message, encodable)
     if whole is not draft.message:
         draft.message = whole
@@ -122,7 +122,7 @@ def _fix_surrogates(draft: MessageDraft) -> None:
 # --- content ---------------------------------------------------------------------------------
 
 
-def _fix_content(draft: MessageDraft) -> None:
+def _fix_content(draft: RepairedMessage) -> None:
     content = draft.message.get("content")
     if content is None:
         _fix_absent(draft)
@@ -136,7 +136,7 @@ def _fix_content(draft: MessageDraft) -> None:
         draft.set("content", "", "blank_left_out")
 
 
-def _fix_absent(draft: MessageDraft) -> None:
+def _fix_absent(draft: RepairedMessage) -> None:
     """OpenAI keeps a refusal beside the content, and takes a tool message only with a content."""
     refusal = draft.message.get("refusal")
     if role_of(draft.message) == "tool":
@@ -147,7 +147,7 @@ def _fix_absent(draft: MessageDraft) -> None:
         draft.note("content_reshaped")
 
 
-def _valid_blocks(blocks: list[Any], draft: MessageDraft) -> list[Any]:
+def _valid_blocks(blocks: list[Any], draft: RepairedMessage) -> list[Any]:
     valid = []
     for block in blocks:
         whole = _valid_block(block, draft)
@@ -158,7 +158,7 @@ def _valid_blocks(blocks: list[Any], draft: MessageDraft) -> list[Any]:
     return valid
 
 
-def _valid_block(block: object, draft: MessageDraft) -> Mapping[str, Any]:
+def _valid_block(block: object, draft: RepairedMessage) -> Mapping[str, Any]:
     if not isinstance(block, Mapping) or not isinstance(block.get("type"), str):
         draft.note("content_reshaped")
         said = block.get("text") if isinstance(block, Mapping) else block
@@ -171,7 +171,7 @@ def _valid_block(block: object, draft: MessageDraft) -> Mapping[str, Any]:
     return block
 
 
-def _valid_result(block: Mapping[str, Any], draft: MessageDraft) -> Mapping[str, Any]:
+def _valid_result(block: Mapping[str, Any], draft: RepairedMessage) -> Mapping[str, Any]:
     content = block["content"]
     if not isinstance(content, list):
         draft.note("content_reshaped")
@@ -180,7 +180,7 @@ def _valid_result(block: Mapping[str, Any], draft: MessageDraft) -> Mapping[str,
     return block if inner == content and inner else {**block, "content": inner or ""}
 
 
-def _fix_thinking(draft: MessageDraft, provider: Provider | None) -> None:
+def _fix_thinking(draft: RepairedMessage, provider: Provider | None) -> None:
     """Whole or not at all: a signature covers the reasoning as it was, where it was."""
     content = draft.message.get("content")
     if not isinstance(content, list):
@@ -206,7 +206,7 @@ def has_valid_thinking(message: Message) -> bool:
     )
 
 
-def _fix_blocks(draft: MessageDraft, provider: Provider | None) -> None:
+def _fix_blocks(draft: RepairedMessage, provider: Provider | None) -> None:
     content = draft.message.get("content")
     if isinstance(content, list):
         blocks = [_accepted_block(block, role_of(draft.message), provider, draft) for block in content]
@@ -215,7 +215,7 @@ def _fix_blocks(draft: MessageDraft, provider: Provider | None) -> None:
 
 
 def _accepted_block(
-    block: Mapping[str, Any], role: str, provider: Provider | None, draft: MessageDraft
+    block: Mapping[str, Any], role: str, provider: Provider | None, draft: RepairedMessage
 ) -> Mapping[str, Any]:
     """The block as it can be sent, or a line in its place."""
     if is_accepted(block, role, provider):
@@ -230,14 +230,14 @@ def _accepted_block(
     return {"type": "text", "text": IMAGE_LEFT_OUT} if is_image else describe_block(whole)
 
 
-def _accepted_result(block: Mapping[str, Any], draft: MessageDraft) -> Mapping[str, Any]:
+def _accepted_result(block: Mapping[str, Any], draft: RepairedMessage) -> Mapping[str, Any]:
     """A result as a block is written in Anthropic's way, whoever it goes to: so is what it holds."""
     inner = [_accepted_block(one, "tool", "anthropic", draft) for one in block["content"]]
     is_same = all(new is old for new, old in zip(inner, block["content"], strict=True))
     return block if is_same else {**block, "content": inner}
 
 
-def _fix_name(draft: MessageDraft) -> None:
+def _fix_name(draft: RepairedMessage) -> None:
     name = draft.message.get("name")
     if name is None or role_of(draft.message) == "tool":
         return
@@ -251,7 +251,7 @@ def _fix_name(draft: MessageDraft) -> None:
 # --- calls -----------------------------------------------------------------------------------
 
 
-def _fix_calls(draft: MessageDraft) -> None:
+def _fix_calls(draft: RepairedMessage) -> None:
     calls = calls_of(draft.message)
     if not calls and not {"tool_calls", "invalid_tool_calls"} & draft.message.keys():
         return
@@ -266,7 +266,7 @@ def _fix_calls(draft: MessageDraft) -> None:
     _list_invalid_calls(draft)
 
 
-def _valid_call(call: Call, draft: MessageDraft) -> Call:
+def _valid_call(call: Call, draft: RepairedMessage) -> Call:
     valid = call
     if not CALL_NAME.fullmatch(call.name):
         name = re.sub(r"[^a-zA-Z0-9_-]+", "_", call.name)[:64] or "unknown_tool"
@@ -280,7 +280,7 @@ def _valid_call(call: Call, draft: MessageDraft) -> Call:
     return valid
 
 
-def _list_invalid_calls(draft: MessageDraft) -> None:
+def _list_invalid_calls(draft: RepairedMessage) -> None:
     """LangChain sends its invalid calls to OpenAI as calls all the same, so they stand with the others and
     are answered like them. An empty list is refused by OpenAI and usual in LangChain."""
     listed = draft.message.get("tool_calls")

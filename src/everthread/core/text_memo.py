@@ -11,6 +11,8 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import Generic, TypeVar
 
+from everthread.core.recent import Recent
+
 T = TypeVar("T")
 
 
@@ -23,24 +25,17 @@ class TextMemo(Generic[T]):
         self._compute = compute
         self._min_chars = min_chars
         self._max_chars = max_chars
-        self._capacity = capacity
-        self._recent: dict[bytes, T] = {}
-        self._earlier: dict[bytes, T] = {}
+        self._known: Recent[bytes, tuple[T]] = Recent(capacity)
 
     def __call__(self, text: str) -> T:
         if not self._min_chars <= len(text) <= self._max_chars:
             return self._compute(text)
         key = blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
-        try:
-            return self._recent[key]
-        except KeyError:
-            pass
-        earlier = self._earlier  # nothing is ever taken out of it, while another thread may put another in its place
-        result = earlier[key] if key in earlier else self._compute(text)
-        if len(self._recent) >= self._capacity:
-            self._earlier, self._recent = self._recent, {}
-        self._recent[key] = result
-        return result
+        known = self._known.get(key)
+        if known is None:
+            known = (self._compute(text),)
+            self._known.put(key, known)
+        return known[0]
 
     def __len__(self) -> int:
-        return len(self._recent) + len(self._earlier)
+        return len(self._known)

@@ -26,6 +26,7 @@ from everthread.adapters.stores.layout import (
 )
 from everthread.adapters.vectors.in_memory import InMemoryVectors
 from everthread.compaction.condense import forget_summaries
+from everthread.context.ingredients import forget_messages
 from everthread.core.chain import SettingsChange, commitment_of
 from everthread.core.clock import to_micros
 from everthread.core.entries import Entry, Flag
@@ -69,6 +70,7 @@ class InMemoryMaintenance:
 
     async def erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
         forget_summaries()
+        forget_messages()
         if conversation is None and message is not None:
             return self._erase_memory(owner, message)
         rows = self._database.living(owner, conversation, with_children=message is None)

@@ -12,6 +12,7 @@ from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.conversations import numbered_conversations
 from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase
 from everthread.compaction.condense import forget_summaries
+from everthread.context.ingredients import forget_messages
 from everthread.core.chain import SettingsChange
 from everthread.core.clock import from_micros, to_micros
 from everthread.core.errors import NotFound, StoreError
@@ -63,6 +64,7 @@ class PostgresMaintenance:
         now, kept = self._database.now(), self._database.blobs
         report = await self._database.pool.write(lambda c: erase.blank(c, owner, conversation, message, now, kept))
         forget_summaries()
+        forget_messages()
         return report
 
     async def _rewrite(self, *, wait: bool) -> Sequence[str]:

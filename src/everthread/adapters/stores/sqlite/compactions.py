@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from everthread.adapters.stores.layout import compaction_from_row, compaction_values
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.compaction.condense import forget_summaries
+from everthread.context.ingredients import forget_messages
 from everthread.core.clock import to_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
@@ -60,6 +61,7 @@ def forget_known() -> None:
     """Clear the caches of compactions and of their quoted blocks, after an erase."""
     _known.clear()
     forget_summaries()
+    forget_messages()
 
 
 def was_undone(connection: sqlite3.Connection, number: int, path: Sequence[Segment], covered: int) -> bool:
