@@ -223,10 +223,10 @@ class Knowledge:
         if it is close, and clearly closer than that of any other. `why` says which, or why none was chosen.
         """
         question = check_query(query)[:MAX_QUERY_CHARS]
-        parsed = parse_query(content_words(question))
         names = await self._names(check_id(owner, "owner"), collections)
         namespaces = [passages_namespace(name) for name in names]
-        if not parsed or not namespaces:
+        parsed = parse_query(content_words(question)) if namespaces else None
+        if not parsed:
             return Route(collection=None)
         found = await self._store.notes.find(owner, namespaces, parsed, cap=MAX_MATCHES, any_word=True)
         scores = dict.fromkeys(names, 0.0)

@@ -5,6 +5,7 @@ and reads the memories that a context shows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, TypeVar
@@ -292,7 +293,7 @@ async def memories_for_context(
     pinned = NoteQuery(kind=NoteKind.MEMORY, namespaces=namespaces, states=states, pinned_only=True, limit=_MAX_PINNED)
     pinned_notes = await store.notes.list(ref.owner, pinned)
     hits: Sequence[ScoredNote] = ()
-    if query:
+    if query and (pinned_notes or await store.notes.list(ref.owner, replace(pinned, pinned_only=False, limit=1))):
         # A model is asked only where there is something to be found.
         there = await store.notes.namespaces(ref.owner, NoteKind.MEMORY) if embedder is not None else {}
         asks = embedder if any(namespace in there for namespace in namespaces) else None
