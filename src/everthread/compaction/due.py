@@ -123,8 +123,10 @@ def _freed_little(view: View, used_tokens: int) -> bool:
 
 def due_trigger(view: View, context: Context, budget: Budget, *, system_tokens: int = 0) -> Trigger | None:
     """Whether a compaction is due for this view, and why; `system_tokens` where the system prompt is not in it."""
-    load = measure_load(view, context, budget)
-    return decide_trigger(view.policy, budget, replace(load, used_tokens=load.used_tokens + system_tokens))
+    used = context.wanted_tokens + system_tokens
+    if decide_trigger(view.policy, budget, Load(used_tokens=used, uncovered=view.uncovered)) is None:
+        return None  # no mark is passed, as after most turns: nothing else has to be looked at
+    return decide_trigger(view.policy, budget, replace(measure_load(view, context, budget), used_tokens=used))
 
 
 def compaction_check_at(view: View) -> int:
