@@ -173,16 +173,6 @@ def test_whatever_was_said_each_message_comes_at_most_once_and_best_first(
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
 
 
-def test_a_short_call_only_asks_and_one_that_tells_much_does_not() -> None:
-    short = 'weather {"city": "Bergen"}'
-    told = "the guest arrives from Bergen on the late ferry and wants a quiet room away from the lift " * 3
-    for text, only_asks in ((short, True), (f'hand_over {{"summary": "{told}"}}', False)):
-        said: list[Said] = [("assistant", text), ("tool", '{"rain": 3}'), *FILLER, ("assistant", text), *FILLER]
-        words = {one.message.entry_key: one.parts["words"] for one in ranked("Bergen?", messages_of(said))[:3]}
-        called, merely_said = words[1], words[3 + len(FILLER)]
-        assert (called < merely_said) is only_asks
-
-
 def test_the_more_tools_say_the_less_meaning_lifts_what_is_said_beside_them() -> None:
     asked_for = ("tool", '{"card": "charged 120 for the upgraded return"}')
     said: list[Said] = [("user", "please use my card"), *FILLER, asked_for, *FILLER]

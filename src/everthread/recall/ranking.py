@@ -336,20 +336,10 @@ class _Scorer:
         one, other = self.messages[at], self.messages[later]
         return (one.role, one.name) != (other.role, other.name)
 
-    def _only_asks(self, at: int) -> bool:
-        """Whether a message is nothing but a short question, or a short call of a tool, which asks for its result."""
-        text = self.messages[at].text
-        asks = text.rstrip().endswith(("?", "？")) or self._is_before_result(at)
-        return asks and estimate_tokens(text) <= _ONLY_ASKS_TOKENS
-
-    def _is_before_result(self, at: int) -> bool:
-        after = at + 1
-        return (
-            self.messages[at].role == "assistant"
-            and after < len(self.messages)
-            and self.is_tool[after]
-            and self.messages[after].depth == self.messages[at].depth + 1
-        )
+    @staticmethod
+    def _only_asks(message: CandidateMessage) -> bool:
+        """Whether a message is a short question and nothing else."""
+        return message.text.rstrip().endswith(("?", "？")) and estimate_tokens(message.text) <= _ONLY_ASKS_TOKENS
 
     @cached_property
     def asks(self) -> list[bool]:
@@ -433,7 +423,10 @@ class _Scorer:
         weights, signals = self.weights, self.signals
         words = self._word_scores()
         lent = self._lent(words)  # a question lends all it has to its answer, whatever it keeps
-        words = [score * _ONLY_ASKS_SHARE if self._only_asks(at) else score for at, score in enumerate(words)]
+        words = [
+            score * _ONLY_ASKS_SHARE if self._only_asks(message) else score
+            for score, message in zip(words, self.messages, strict=True)
+        ]
         parts = _normalize_together({"words": words, "neighbours": lent})
         keys = [message.entry_key for message in self.messages]
         topic = _normalize(score_surroundings(keys, signals.postings, signals.idfs))
