@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -192,3 +193,23 @@ async def test_nothing_in_a_message_is_obeyed_by_a_page_or_ends_a_fence() -> Non
     assert "```html\n<p>\n```\n" in text
     assert "````\n" in text
     assert [one["role"] for one in shown["messages"]] == ["user", "assistant"]
+
+
+async def test_others_get_their_turn_while_an_archive_is_read(et: Everthread) -> None:
+    """Counted in turns of the event loop: of an archive that is cut off, so that nothing else gives turns."""
+    conv = await et.conversations.create(id="long")
+    words = "the same words " * 60
+    await conv.append([{"role": "user", "content": f"message {number} {words}"} for number in range(1_000)])
+    whole, turns = await archive(et), 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    ticking = asyncio.create_task(others())
+    with pytest.raises(Invalid, match="incomplete"):
+        await et.import_archive(pieces(whole[:-20], len(whole)), owner="ann")
+    ticking.cancel()
+    assert turns > len(words) * 1_000 // 131_072

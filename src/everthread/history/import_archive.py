@@ -19,6 +19,7 @@ import zstandard
 
 from everthread.core import chain
 from everthread.core.access import without_share
+from everthread.core.background import run_in_background
 from everthread.core.clock import from_micros
 from everthread.core.entries import Entry, EntryOrigin, Kind, Mark, Revision
 from everthread.core.errors import Conflict, Invalid, NotFound
@@ -38,8 +39,9 @@ _STEP_BYTES = 64
 step gives at most 2 MiB, whatever an archive claims."""
 _MAX_WINDOW_BYTES = 8 * 1024 * 1024
 """How far back an archive may refer, which is kept in memory; ours are written with half of it."""
-_PAUSE_BYTES = 1024 * 1024
-"""After how much others get their turn: a few bytes that came in may keep us busy for long."""
+_PAUSE_BYTES = 64 * 1024
+"""After how much others get their turn: a few bytes that came in may keep us busy for long, as each entry is parsed,
+hashed and counted."""
 _ENTRY_BYTES = 1024
 """What an entry takes in memory beside its text."""
 
@@ -147,7 +149,7 @@ def _refuse_deep(text: bytes) -> None:
 
 async def _lines(pieces: AsyncIterable[bytes], limits: ImportLimits) -> AsyncIterator[bytes]:
     unpacking = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES).decompressobj()
-    line, total, paused_at = bytearray(), 0, 0
+    line, total, paused_at, read = bytearray(), 0, 0, 0
     async for piece in pieces:
         for start in range(0, len(piece), _STEP_BYTES):
             try:
@@ -161,7 +163,11 @@ async def _lines(pieces: AsyncIterable[bytes], limits: ImportLimits) -> AsyncIte
                 raise _too_large()
             for other in others:
                 yield bytes(line) + b"\n"
+                read += len(line)
                 line = bytearray(other)
+                if read >= _PAUSE_BYTES:
+                    read = 0
+                    await asyncio.sleep(0)
             if total - paused_at >= _PAUSE_BYTES:
                 paused_at = total
                 await asyncio.sleep(0)
@@ -248,7 +254,7 @@ class _Reader:
             raise Invalid("the end of a conversation that did not begin")
         if (end["sha256"], end["entries"]) != (draft.hashed.hexdigest(), len(draft.entries)):
             raise Invalid(f"conversation {end['id']!r} does not match its hash")
-        if faults := verify.faults(draft.entries, draft.branches):
+        if faults := await run_in_background(verify.faults, draft.entries, draft.branches):
             raise Invalid(f"conversation {end['id']!r} is inconsistent: {faults[0]}")
         self._ends.append(end)
         self._chains[end["id"]] = draft.link
