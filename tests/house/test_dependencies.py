@@ -71,3 +71,10 @@ def test_the_command_line_names_its_extra() -> None:
     ran = run(COMMAND_LINE, "ls")
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr == "everthread: the command line needs an extra: pip install 'everthread[cli]'\n"
+
+
+@pytest.mark.parametrize("room", ["langgraph", "langchain"])
+def test_an_integration_names_its_extra(room: str) -> None:
+    ran = run(f"sys.modules['langchain_core'] = None\nimport everthread.{room}")
+    assert ran.returncode == 1
+    assert f"everthread.{room} needs an extra: pip install 'everthread[{room}]'" in ran.stderr.splitlines()[-1]
