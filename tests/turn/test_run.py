@@ -612,7 +612,7 @@ def test_options_and_keyword_arguments_of_a_turn_are_the_same() -> None:
 async def test_i20_turns_of_two_conversations_may_have_the_same_id(et: Everthread) -> None:
     agent = agent_for(et)
     mine, theirs = await et.conversations.create(owner="ann"), await et.conversations.create(owner="bob")
-    slow = ScriptedModel([Reply(text=LONG, pace_seconds=0.01)])
+    slow = ScriptedModel([Reply(text=LONG, pace_seconds=60.0)])
     first = await begin_turn(mine, "hers", agent=agent, model=slow, turn_id="t")
     second = await begin_turn(theirs, "his", agent=agent, turn_id="t")
     await second.wait()
