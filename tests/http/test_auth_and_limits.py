@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import logging
 import time
@@ -89,6 +90,21 @@ async def test_no_wrong_and_revoked_keys_are_turned_away(app: FastAPI, et: Evert
     assert {one.status_code for one in (revoked, wrong, none)} == {401}
     assert revoked.content == wrong.content
     assert none.headers["www-authenticate"] == "Bearer"
+
+
+def test_a_secret_is_compared_in_constant_time_by_a_digest_of_one_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, seen = hmac.compare_digest, []
+
+    def watched(one: bytes, other: bytes) -> bool:
+        seen.append((len(one), len(other)))
+        return real(one, other)
+
+    made = new_key("alice", now=system_clock())
+    right = made.written.split("_", 2)[2]
+    monkeypatch.setattr(hmac, "compare_digest", watched)
+    secrets = (right, right[:-1] + chr(ord(right[-1]) ^ 1), "", "x", "密" * 10_000)
+    assert [made.key.opens_with(secret) for secret in secrets] == [True, False, False, False, False]
+    assert seen == [(32, 32)] * len(secrets)
 
 
 async def test_a_key_is_kept_as_a_hash_only(et: Everthread) -> None:
