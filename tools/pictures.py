@@ -119,6 +119,8 @@ def take(browser: Browser, address: str) -> None:
     """The history where a band is open, and a request block by block."""
     page = opened(browser, address)
     page.goto("/#/c/demo-journey?at=354")
+    page.locator('article[data-target="true"]').wait_for()
+    page.wait_for_timeout(1500)  # until it stands where one jumped to: else the click moves on with it
     band = page.locator("section.band").last
     band.get_by_role("button").first.click()
     band.get_by_role("heading", name="Originals").wait_for()
