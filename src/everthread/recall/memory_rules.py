@@ -349,10 +349,15 @@ _ONLY_THOUGHT = re.compile(
 )
 
 
+_LONGEST_REST = 2_000
+"""Characters from a further clause to the end of its sentence: each clause is read to there, and so a sentence of a
+megabyte would take minutes."""
+
+
 def _own_clauses(sentence: str) -> Iterator[ExtractedMemory]:
     """What its further clauses say of where the user lives, works and so on, beside the sentence that is kept whole: by
     that, what was known of it before is replaced."""
-    for joint in _JOINT.finditer(sentence):
+    for joint in _JOINT.finditer(sentence, max(0, len(sentence) - _LONGEST_REST)):
         clause = _opened(sentence[joint.end() :])
         if OF_ONESELF.match(clause):
             for rule in RULES:
