@@ -182,7 +182,7 @@ def test_a_grade_of_what_was_all_in_view_is_no_percentage(talk: Quick) -> None:
 
 
 def test_recall_of_what_nobody_said_notes_that_nothing_is_found(talk: Quick) -> None:
-    assert "nothing has to do with this" in talk("recall", "c1", "zirconium").err
+    assert "nothing found" in talk("recall", "c1", "zirconium").err
     assert talk("recall", "gone", "harbour").code == 3
     assert talk("recall", "c1", "harbour", "--scope", "world").code == 2
 

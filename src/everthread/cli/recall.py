@@ -78,7 +78,7 @@ async def recall(
         for name in (name for name in REASONS if any(name in _shown_parts(hit) for hit in hits)):
             cli.out.note(f"{name}: {REASONS[name]}")
     if not hits:
-        cli.out.note("nothing has to do with this; try a word that was used, such as a name or a number")
+        cli.out.note("nothing found; try a word that was actually said, such as a name or a number")
     if hits.only_weak:
         cli.out.note("only weak matches: what you ask for was probably said in other words, or never")
     if not hits.by_meaning:

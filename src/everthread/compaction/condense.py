@@ -31,7 +31,7 @@ from everthread.compaction.summary_format import (
 )
 from everthread.compaction.superseded import forget_statements, mark_superseded, replaced_by, told_later
 from everthread.context.ingredients import QuotedMemory, QuotedSummary
-from everthread.context.quotes import summary_block
+from everthread.context.quotes import record_frame_tokens, summary_block
 from everthread.context.tokens import count_tokens
 from everthread.core.compactions import Compaction
 from everthread.text.facts import Fact, find_facts
@@ -105,8 +105,6 @@ WHOLE_SHARE = 0.5
 """Of the room: what the newest summaries take whole where not all fit."""
 _FRAME_TOKENS = 16
 """What the tags around a summary count to, or a little more."""
-_RECORD_TOKENS = 70
-"""What the record that quotes them all says of itself."""
 
 
 @lru_cache(maxsize=256)
@@ -119,7 +117,7 @@ def summaries_within(told: tuple[Compaction, ...], room: int | None) -> tuple[Qu
         return tuple(quoted)
     from_newest = list(accumulate(reversed(sizes)))
     whole = sum(used <= WHOLE_SHARE * room for used in from_newest)
-    left = room - (from_newest[whole - 1] if whole else 0) - _FRAME_TOKENS - _RECORD_TOKENS
+    left = room - (from_newest[whole - 1] if whole else 0) - _FRAME_TOKENS - record_frame_tokens()
     older = told[: len(told) - whole]
     children = [ChildSummary(first_seq=one.first_seq, last_seq=one.last_seq, text=one.summary) for one in older]
     text = condense(children, max_tokens=max(_LEAST_TOKENS, left), count_tokens=count_tokens)
@@ -204,6 +202,12 @@ def sources_of_summaries(children: Sequence[ChildSummary]) -> list[Source]:
         for child in children
         for line in lines_of(child)
     ]
+
+
+def standing_of_summaries(children: Sequence[ChildSummary]) -> list[SummaryLine]:
+    """What users said that holds for good, as the summaries list it: who says the other lines cannot be told from
+    their words."""
+    return [line for child in children for line in lines_of(child) if line.section == "standing"]
 
 
 def facts_of_summaries(children: Sequence[ChildSummary]) -> list[Fact]:

@@ -17,8 +17,8 @@ from typing import Literal
 
 from everthread.compaction.claims import StruckSentence, check_claims
 from everthread.compaction.fact_ranking import SOURCE_TAG, rank_facts, split_kept, texts_by_seq
-from everthread.compaction.sources import Source, TokenCounter, speaker
-from everthread.compaction.standing import with_standing
+from everthread.compaction.sources import Source, TokenCounter, is_user, speaker
+from everthread.compaction.standing import standing_lines, with_standing, without_others_orders
 from everthread.compaction.summary_format import (
     FACTS_SHARE,
     SummaryLine,
@@ -96,8 +96,12 @@ def check_summary(
     source_tokens: int,
     max_tokens: int,
     by_model: bool = False,
+    orders: Sequence[SummaryLine] | None = None,
 ) -> Accepted | Rejected:
-    """Judge a summary of these sources, which hold these facts, and complete a model's with those it dropped."""
+    """Judge a summary of these sources, which hold these facts, and complete a model's with those it dropped.
+
+    `orders` are the user's standing requests, where the sources are no messages that they could be read off.
+    """
     prose = strip_mentions(readable(summary_text).strip())
     tokens = count_tokens(prose)
     refused = _rejection(prose, sources, tokens, source_tokens, max_tokens)
@@ -114,7 +118,10 @@ def check_summary(
     most_tokens = min(max_tokens, source_tokens - 1)
     ranked = rank_facts(facts, sources)
     if by_model:
-        prose = with_standing(prose, sources, most_tokens, count_tokens)
+        said = [(source.seq, source.text) for source in sources if orders is None and is_user(source)]
+        orders = list(standing_lines(sources)) if orders is None else orders
+        prose = without_others_orders(prose, [*said, *((line.last_seq, line.text) for line in orders)])
+        prose = with_standing(prose, orders, said_later(sources), most_tokens, count_tokens)
         list_tokens = int(FACTS_SHARE * max_tokens)
         text = _with_missing_facts(prose, ranked, sources, most_tokens, list_tokens, count_tokens)
     else:

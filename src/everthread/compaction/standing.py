@@ -14,9 +14,10 @@ from everthread.compaction.summary_format import (
     cited_seqs,
     format_line,
     language_of_summary,
+    section_of_head,
     to_one_line,
 )
-from everthread.compaction.superseded import mark_superseded, replaced_by, said_later
+from everthread.compaction.superseded import mark_superseded, replaced_by
 from everthread.text import cues
 from everthread.text.sentences import split_sentences
 from everthread.text.terms import overlap, terms
@@ -70,14 +71,56 @@ def _answered_for_good(asked: Source, answer: Source) -> SummaryLine | None:
     return SummaryLine(section="standing", text=text, first_seq=asked.seq, last_seq=answer.seq)
 
 
-def with_standing(prose: str, sources: Sequence[Source], most_tokens: int, count_tokens: TokenCounter) -> str:
+def without_others_orders(prose: str, said: Sequence[tuple[int, str]]) -> str:
+    """A model's summary whose standing requests are the user's: what it lists as one in words that no user `said`, by
+    seq, is listed as a fact. A tool's answer could have made it write that."""
+    kept: list[str] = []
+    moved: list[str] = []
+    section: str | None = None
+    users = [(seq, stems_of(text)) for seq, text in said]
+    standing = f"## {SECTION_TITLES[language_of_summary(prose)]['standing']}"
+    for line in prose.splitlines():
+        opened = section_of_head(line)
+        section = opened or section
+        is_order = section == "standing" and opened is None and line.strip()
+        (moved if is_order and not _is_users(line, users) else kept).append(standing if opened == "standing" else line)
+    if not moved:
+        return "\n".join(kept)
+    kept = [line for at, line in enumerate(kept) if section_of_head(line) != "standing" or _has_lines(kept[at + 1 :])]
+    head = f"## {SECTION_TITLES[language_of_summary(prose)]['facts']}"
+    at = kept.index(head) + 1 if head in kept else len(kept)
+    return "\n".join([*kept[:at], *([] if head in kept else [head]), *moved, *kept[at:]])
+
+
+def _has_lines(after_head: Sequence[str]) -> bool:
+    following = next((line for line in after_head if line.strip()), None)
+    return following is not None and section_of_head(following) is None
+
+
+def _is_users(line: str, users: Sequence[tuple[int, frozenset[str]]]) -> bool:
+    """Whether one message of a user, of those that the line cites if it cites any, has most of its words."""
+    cited, own = cited_seqs(line), stems_of(line)
+    return any(
+        overlap(own, words) >= _SAID
+        for seq, words in users
+        if not cited or any(first <= seq <= last for first, last in cited)
+    )
+
+
+def with_standing(
+    prose: str,
+    orders: Sequence[SummaryLine],
+    later: Sequence[tuple[int, str]],
+    most_tokens: int,
+    count_tokens: TokenCounter,
+) -> str:
     """A model's summary with the orders that it left out, before all else: as far as they take their share.
 
-    One that was replaced in the same stretch is not put back; what replaced it is.
+    One that was replaced by what was said `later` is not put back; what replaced it is.
     """
     told = [(stems_of(line), cited_seqs(line)) for line in prose.splitlines()]
     missing: list[SummaryLine] = []
-    for line in mark_superseded(list(standing_lines(sources)), said_later(sources), "en"):
+    for line in mark_superseded(orders, later, "en"):
         own = stems_of(line.text)
         if replaced_by(line) is None and own and not any(_holds(one, seqs, own, line.last_seq) for one, seqs in told):
             missing.append(line)

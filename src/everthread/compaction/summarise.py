@@ -18,7 +18,7 @@ from functools import partial
 from inspect import isawaitable, iscoroutinefunction
 from typing import Protocol
 
-from everthread.compaction.condense import condense, facts_of_summaries, sources_of_summaries
+from everthread.compaction.condense import condense, facts_of_summaries, sources_of_summaries, standing_of_summaries
 from everthread.compaction.extract import extract, extract_openings
 from everthread.compaction.fact_ranking import facts_of_sources, is_askable, split_kept
 from everthread.compaction.gate import Accepted, Rejected, check_summary
@@ -261,6 +261,7 @@ def _check_condensed(text: str, children: Sequence[ChildSummary], source_tokens:
         source_tokens=source_tokens,
         max_tokens=most,
         by_model=True,
+        orders=standing_of_summaries(children),
     )
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from everthread.compaction.sources import TokenCounter
+from everthread.context.quotes import STANDING_HEADS
 from everthread.text.control_syntax import neutralise
 from everthread.text.facts import Fact
 from everthread.text.language import Language, language_of_text, readable
@@ -25,7 +26,7 @@ Section = Literal["goal", "standing", "decisions", "facts", "open", "tools", "me
 SECTION_TITLES: dict[Language, dict[Section, str]] = {
     "en": {
         "goal": "Goal",
-        "standing": "Keep in mind",
+        "standing": STANDING_HEADS["en"],
         "decisions": "Decisions",
         "facts": "Facts",
         "open": "Open points",
@@ -34,7 +35,7 @@ SECTION_TITLES: dict[Language, dict[Section, str]] = {
     },
     "zh": {
         "goal": "目标",
-        "standing": "一直要记住",
+        "standing": STANDING_HEADS["zh"],
         "decisions": "决定",
         "facts": "事实",
         "open": "未决事项",
@@ -48,7 +49,9 @@ SECTION_ORDER: tuple[Section, ...] = ("goal", "standing", "decisions", "facts", 
 FACTS_SHARE = 0.3
 LIST_SHARE = 0.2
 
+_FORMER_HEADS: dict[str, Section] = {"一直要记住": "standing"}
 _SECTION_OF_HEAD = {head: section for heads in SECTION_TITLES.values() for section, head in heads.items()}
+_SECTION_OF_HEAD |= _FORMER_HEADS
 _HEAD_MARKS = re.compile(r"#{1,6}")
 _BULLET = re.compile(r"[-*]\s+")
 _TAG = re.compile(r"\[#(\d+)(?:(?:–|-|, )#(\d+))?(?:, (\d{4}-\d\d-\d\d))?\]")
@@ -105,6 +108,15 @@ def parse_summary(text: str) -> Iterator[SummaryLine | str]:
             yield SummaryLine(section=section, text=said, first_seq=first, last_seq=int(tag[2] or first), day=tag[3])
         elif stripped and not head:
             yield stripped
+
+
+def section_of_head(line: str) -> Section | Literal["other"] | None:
+    """The section that a line opens, however a model writes its head; None where it is no head."""
+    stripped = line.strip()
+    bare = stripped.strip("#*_ \t:：")
+    if bare in _SECTION_OF_HEAD and not _BULLET.match(stripped):
+        return _SECTION_OF_HEAD[bare]
+    return "other" if _head_of(stripped) else None
 
 
 def cited_seqs(text: str) -> list[tuple[int, int]]:

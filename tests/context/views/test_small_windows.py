@@ -49,7 +49,7 @@ async def test_a_tiny_request_leaves_a_summary_of_the_policys_size(conv: Convers
     assert all(one.summary in shown for one in leaves)
 
 
-@pytest.mark.parametrize("room", [170, 300, 900])
+@pytest.mark.parametrize("room", [220, 300, 900])
 def test_a_summary_that_is_too_long_for_a_request_is_shown_in_part(room: int) -> None:
     older, newest = (
         QuotedSummary(id=id, first_seq=1, last_seq=9, text="".join(LONG.format(n=n) for n in range(at, at + 40)))
