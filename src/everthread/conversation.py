@@ -634,9 +634,12 @@ class Conversation:
         path = check_branch(branch)
         render = partial(read_view.render, budget=room, system=system, tools=tools, provider=provider)
         given = await self._gathered(path, query, compaction, room, system, render)
+        due = due_trigger(given.view, given.made, room)
+        if due is not None and given.view.sets_summaries_aside:  # they must not be made again
+            given = await self._gathered(path, query, compaction, room, system, render, whole_if_small=False)
+            due = due_trigger(given.view, given.made, room)
         render = partial(render, recalled=given.recalled, known=given.known)
         view, made, jobs = given.view, given.made, given.jobs
-        due = due_trigger(view, made, room)
         driver = self._runtime.compaction
         if due is not None and due != "hard_limit" and not view.summaries and view.passed_over is not None:
             view = await driver.catch_up_briefly(self._ref, view, path, compaction, room, due, system)
@@ -712,13 +715,17 @@ class Conversation:
         room: Budget,
         system: str | None,
         render: Callable[..., Context],
+        *,
+        whole_if_small: bool = True,
     ) -> _Gathered:
         """All that a request is made from, and the request; in one trip to a reader where no embedder has to be waited
         for. Rendering takes milliseconds where the window is long: never in an event loop's thread."""
         runtime = self._runtime
 
         async def gathered() -> _Gathered:
-            view = await runtime.compaction.view(self._ref, path, compaction, room, system)
+            view = await runtime.compaction.view(
+                self._ref, path, compaction, room, system, whole_if_small=whole_if_small
+            )
             recalled: Sequence[RecalledPassage] = ()
             jobs: tuple[NewJob, ...] = ()
             if query:

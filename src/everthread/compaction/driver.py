@@ -61,9 +61,20 @@ class CompactionDriver:
         overrides: Mapping[str, Any] | None,
         budget: Budget | None = None,
         system: str | None = None,
+        *,
+        whole_if_small: bool = False,
     ) -> View:
         """The path as a model sees it now, under the settings of server, conversation and request."""
-        return await read_view.read_view(self.store, ref, branch, self.policy, overrides, budget=budget, system=system)
+        return await read_view.read_view(
+            self.store,
+            ref,
+            branch,
+            self.policy,
+            overrides,
+            budget=budget,
+            system=system,
+            whole_if_small=whole_if_small,
+        )
 
     async def compact(
         self,

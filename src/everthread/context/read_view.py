@@ -8,6 +8,7 @@ there, which hold all the same.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -83,6 +84,8 @@ class View:
     """Messages of the path that are in no view."""
     uncovered: int
     """Messages after the summaries, deleted ones counted."""
+    sets_summaries_aside: bool = False
+    """Whether there are summaries that were made for a smaller budget: all messages are in the window instead."""
 
     @property
     def covered_until(self) -> int:
@@ -124,10 +127,41 @@ async def read_view(
     *,
     budget: Budget | None = None,
     system: str | None = None,
+    whole_if_small: bool = False,
 ) -> View:
-    """Read what a view of this path is made from; for a `budget`, with the summaries in as much detail as fits."""
+    """Read what a view of this path is made from; for a `budget`, with the summaries in as much detail as fits, or
+    `whole_if_small` with none where they were made for a smaller one."""
     inputs = await store.views.inputs(ref, branch)
     policy = effective_policy(base, inputs, request)
+    if whole_if_small and budget is not None and inputs.summaries:
+        room = _room_of_whole(policy, budget, system)
+        if await _may_be_whole(store, ref, inputs, policy, room):
+            whole = await _read(store, ref, replace(inputs, summaries=(), covered_depth=0), policy, budget, system)
+            if sum(one.tokens for one in whole.window) <= room:
+                return replace(whole, sets_summaries_aside=True)
+    return await _read(store, ref, inputs, policy, budget, system)
+
+
+def _room_of_whole(policy: CompactionPolicy, budget: Budget, system: str | None) -> int:
+    """Up to how many tokens of messages are sent as they are though there are summaries of them. It lies far below the
+    mark at which summaries are made for this budget, so that those are never put aside."""
+    return int(policy.threshold * _free_of(budget, system) / 2)
+
+
+async def _may_be_whole(store: Store, ref: Ref, inputs: ViewInputs, policy: CompactionPolicy, room: int) -> bool:
+    """Whether the summaries of a path were made by themselves and for a smaller budget, as far as they tell."""
+    if policy.compact_ahead or inputs.leaf_depth > policy.message_mark // 2:
+        return False
+    if any(one.trigger == "manual" or one.tokens_before > room for one in inputs.summaries):
+        return False
+    leaves = await _in_detail(store, ref, inputs.summaries, room=sys.maxsize)
+    is_asked_for = any(one.trigger == "manual" for one in leaves)
+    return not is_asked_for and sum(one.tokens_before for one in leaves) <= room
+
+
+async def _read(
+    store: Store, ref: Ref, inputs: ViewInputs, policy: CompactionPolicy, budget: Budget | None, system: str | None
+) -> View:
     bounds = window_bounds(policy)
     summaries = inputs.summaries
     covered = summaries[-1].last_seq if summaries else 0
@@ -196,9 +230,12 @@ async def _anchor(store: Store, ref: Ref, query: PathQuery, read: Sequence[LogMe
 def room_of(policy: CompactionPolicy, budget: Budget, system: str | None) -> int:
     """How many tokens of a request summaries may take. The system prompt is estimated, and where the limit follows what
     a provider reports, the room does so in steps: a request whose beginning changes is paid for in full."""
-    free = max(0, budget.limit - len((system or "").encode(errors="replace")) // 4)
-    room = policy.summaries_share * free
+    room = policy.summaries_share * _free_of(budget, system)
     return int(room if budget.factor == 1.0 else 2 ** (math.floor(8 * math.log2(max(1.0, room))) / 8))
+
+
+def _free_of(budget: Budget, system: str | None) -> int:
+    return max(0, budget.limit - len((system or "").encode(errors="replace")) // 4)
 
 
 async def _in_detail(store: Store, ref: Ref, summaries: Sequence[Compaction], room: int) -> list[Compaction]:
