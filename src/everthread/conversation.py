@@ -213,7 +213,7 @@ class Conversation:
         """Store messages for good. When this returns they are durable, all of them or none.
 
         Accepts dicts in OpenAI's or LangChain's format, LangChain messages, and JSON bytes; one or a list. A role that
-        no model knows, and a user's message without content, raise Invalid. A message
+        no model knows, and a user's message whose content is not text or content blocks, raise Invalid. A message
         that is already there is stored only once; a known id with different content becomes a revision. A retry is safe
         when the messages have ids or the call an `idempotency_key`. `expected_head` is the seq that the branch must end
         at (0 for an empty one), or HeadMoved is raised.
@@ -297,6 +297,7 @@ class Conversation:
         (message,) = await self._prepared([payload])
         if message.role not in payloads.KNOWN_ROLES and message.role != (await self.message(id)).role:
             ingest.check_said([message])
+        ingest.check_content(message, "content")
         sibling = intents.as_sibling(message, id, new_id())
         return await self._store.log.write(self._ref, intents.Edit(target=id, message=sibling, activate=activate))
 

@@ -120,7 +120,7 @@ async def test_a_hundred_thousand_distinct_words_come_back_and_are_found(
 
 @pytest.mark.parametrize("depth", [1, 60, 150])
 async def test_deep_json_comes_back_exactly(conv: Conversation, depth: int) -> None:
-    payload = says(nested(depth), extra=nested(depth))
+    payload = {"role": "tool", "content": nested(depth), "extra": nested(depth)}
     await comes_back(conv, payload)
     await conv.append(json.dumps(payload).encode())
     assert (await conv.tail(1))[0].payload == payload
@@ -727,6 +727,12 @@ def test_blobs_of_an_unknown_kind_are_refused() -> None:
         ({"role": "critic", "type": "human", "content": "x"}, "role"),
         ({"role": "user"}, "content"),
         ({"role": "human", "text": "x"}, "content"),
+        ({"role": "user", "contnet": "x"}, "content"),
+        ({"role": "user", "content": None}, "content"),
+        ({"role": "user", "content": 5}, "content"),
+        ({"role": "user", "content": {"a": 1}}, "content"),
+        ({"role": "user", "content": ["x", 5]}, "content[1]"),
+        ({"type": "human", "data": {"content": {"a": 1}}}, "content"),
     ],
 )
 async def test_what_no_model_would_be_shown_is_refused(
@@ -750,12 +756,22 @@ async def test_an_edit_keeps_the_role_of_its_message_or_takes_a_known_one(conv: 
         await conv.edit("m1", {"role": "usr", "content": "yes"})
 
 
+async def test_an_edit_that_says_nothing_is_refused(conv: Conversation) -> None:
+    await conv.append(says("no", id="m1"))
+    with pytest.raises(Invalid, match="content: must be text or a list of content blocks, not a number"):
+        await conv.edit("m1", {"role": "user", "content": 5})
+    assert (await conv.message("m1")).text == "no"
+
+
 @pytest.mark.parametrize(
     "message",
     [
         {"role": "assistant", "tool_calls": []},
         {"role": "human", "content": ""},
         {"role": "function", "name": "f", "content": "1"},
+        {"role": "tool", "tool_call_id": "c1", "content": {"celsius": 21}},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "name": "look", "args": {}}]},
+        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]},
         {"type": "chat", "role": "narrator", "content": "x"},
         {"type": "remove", "id": "m9", "content": ""},
         {"type": "reasoning", "summary": []},

@@ -89,7 +89,7 @@ PAYLOADS: dict[str, dict[str, Any]] = {
     "odd blocks": {"role": "assistant", "content": [None, 5, "text", [], {"type": None}, {"text": 5}]},
     "odd calls": {"role": "assistant", "content": "", "tool_calls": [None, 5, {"function": "f"}, {}]},
     "odd everything": {
-        "role": "user",
+        "role": "assistant",
         "content": 0,
         "name": [],
         "created_at": {},
@@ -132,7 +132,7 @@ async def test_i4_stored_bytes_equal_received_bytes(conv: Conversation, payload:
         ("langchain envelope", "user", "hi"),
         ("langchain chat", "narrator", "Once upon a time"),
         ("unknown role", "critic", "hm"),
-        ("odd content", "assistant", ""),
+        ("odd content", "assistant", '{"parts": [1, 2]}'),
         ("odd blocks", "assistant", "text"),
     ],
 )
@@ -310,7 +310,7 @@ async def test_i25_loading_stored_data_runs_nothing(et: Everthread, conv: Conver
     payloads: list[dict[str, Any]] = [
         says(pickled.decode("latin-1")),
         says(base64.b64encode(pickled).decode(), artifact={"__pickle__": base64.b64encode(pickled).decode()}),
-        says({"__type__": "msgpack", "data": revived_by_msgpack.decode("latin-1")}),
+        {"role": "tool", "content": {"__type__": "msgpack", "data": revived_by_msgpack.decode("latin-1")}},
         {
             "lc": 1,
             "type": "constructor",

@@ -357,7 +357,8 @@ async def test_a_hit_says_whether_it_is_a_strong_match(conv: Conversation, et: E
     assert (strong[0].ids, strong[0].match, strong.only_weak) == (("code",), "strong", False)
     weak = await conv.recall("When does the ferry to Naxos leave the harbour in the week of Easter?")
     assert weak.only_weak, [(hit.text, hit.match) for hit in weak]
-    assert not (await conv.recall("zebra")).only_weak, "there is no hit at all"
+    nothing = await conv.recall("zebra")
+    assert (len(nothing), nothing.only_weak) == (0, True)
     by_words = await et.search("locker code", conversation=conv.id)
     assert [hit.match for hit in by_words] == ["strong"]
     assert {hit.match for hit in await et.search("locker ferry", conversation=conv.id)} == {"weak"}
@@ -399,3 +400,13 @@ async def test_what_lies_in_many_messages_is_quoted_from_all_of_them_in_order(co
     assert sum(count_tokens(hit.text) for hit in hits) <= 2000
     assert len(await conv.recall("Which films did we try?", limit=1)) == 1
     assert not (await conv.recall("Who tried film number 3?")).asks_for_several
+
+
+async def test_a_message_without_a_text_is_never_a_hit(conv: Conversation) -> None:
+    picture = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    await conv.append([says(""), {"role": "user", "content": [picture]}, says("the badger lives in the shed", id="b")])
+    await conv.append([{"role": "tool", "tool_call_id": "c1", "content": {"badger": 5}, "id": "t"}])
+    hits = await conv.recall("badger")
+    assert {id for hit in hits for id in hit.ids} == {"b", "t"}
+    assert all(hit.text for hit in hits)
+    assert '{"badger": 5}' in "\n".join(hit.text for hit in hits)

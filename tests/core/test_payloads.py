@@ -120,3 +120,19 @@ def test_calls_are_searchable_once() -> None:
     call = {"name": "look_up", "args": {"q": "x"}}
     assert payloads.searchable({"content": [block]}).count("look_up") == 1
     assert payloads.searchable({"content": [block], "tool_calls": [call]}).count("look_up") == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ({"celsius": 21, "名称": "昆明"}, '{"celsius": 21, "名称": "昆明"}'),
+        (5, "5"),
+        (False, "false"),
+        ({"type": "text", "text": "hi"}, "hi"),
+        ({"text": "hi"}, "hi"),
+        ({"type": "image", "source": {"data": "AAAA"}}, ""),
+        (None, ""),
+    ],
+)
+def test_content_that_is_neither_text_nor_blocks_is_read_as_json(content: object, text: str) -> None:
+    assert payloads.text({"role": "tool", "content": content}) == text

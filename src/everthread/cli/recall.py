@@ -79,7 +79,7 @@ async def recall(
             cli.out.note(f"{name}: {REASONS[name]}")
     if not hits:
         cli.out.note("nothing found; try a word that was actually said, such as a name or a number")
-    if hits.only_weak:
+    elif hits.only_weak:
         cli.out.note("only weak matches: what you ask for was probably said in other words, or never")
     if not hits.by_meaning:
         cli.out.note("searched by words only; `everthread doctor` tells how to search by meaning too")

@@ -108,13 +108,18 @@ def is_summary(payload: Payload) -> bool:
 
 
 def text(payload: Payload) -> str:
-    """What a person would read: the text of the content, without thinking and without tool arguments."""
+    """What a person would read: the text of the content, without thinking and without tool arguments.
+
+    Content that is neither text nor blocks, such as a result that a tool gave as an object, is read as JSON.
+    """
     content = fields(payload).get("content")
     if isinstance(content, str):
         return content
-    if isinstance(content, list):
-        return "\n".join(_texts(content))
-    return ""
+    if content is None:
+        return ""
+    if isinstance(content, list) or (is_mapping(content) and (block_type(content) or "text" in content)):
+        return "\n".join(_texts(content if isinstance(content, list) else [content]))
+    return _encode(content)
 
 
 def _texts(blocks: list[Any]) -> Iterator[str]:

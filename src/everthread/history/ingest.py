@@ -163,13 +163,47 @@ def check_said(batch: Sequence[Prepared]) -> None:
     """
     for position, message in enumerate(batch):
         field = f"messages[{position}]"
-        if "role" not in message.payload or message.payload.get("lc") == 1:
-            # LangChain's `type` or envelope, or an item of OpenAI's that nobody says
-            continue
-        if message.role not in payloads.KNOWN_ROLES and message.payload.get("type") != "chat":
+        is_said = not _is_of_a_framework(message.payload)
+        if is_said and message.role not in payloads.KNOWN_ROLES and message.payload.get("type") != "chat":
             raise Invalid(unknown_role(message.role), field=f"{field}.role")
-        if message.role == "user" and "content" not in message.payload:
-            raise Invalid('is missing; add "content": "…", or a list of content blocks', field=f"{field}.content")
+        check_content(message, f"{field}.content")
+
+
+def _is_of_a_framework(payload: Mapping[str, Any]) -> bool:
+    """Whether it is LangChain's, by its `type` or envelope, or an item of OpenAI's that nobody says."""
+    return "role" not in payload or payload.get("lc") == 1
+
+
+def check_content(message: Prepared, field: str) -> None:
+    """Invalid unless what a person says is text, or blocks. A tool's result may be any JSON; an assistant may only call
+    tools."""
+    if message.role != "user":
+        return
+    fields = payloads.fields(message.payload)
+    if "content" not in fields:
+        if _is_of_a_framework(message.payload):
+            return
+        raise Invalid('is missing; add "content": "…", or a list of content blocks', field=field)
+    content = fields["content"]
+    if not isinstance(content, str | list):
+        raise Invalid(f"must be text or a list of content blocks, not {_json_type(content)}", field=field)
+    for index, block in enumerate(content) if isinstance(content, list) else ():
+        if not isinstance(block, str) and not is_mapping(block):
+            raise Invalid(
+                f'must be a content block such as {{"type": "text", "text": "…"}}, not {_json_type(block)}',
+                field=f"{field}[{index}]",
+            )
+
+
+def _json_type(value: object) -> str:
+    """What JSON calls it: people who send JSON have no `dict` and no `NoneType`."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, int | float):
+        return "a number"
+    return "a list" if isinstance(value, list) else "an object"
 
 
 def unknown_role(role: str) -> str:

@@ -158,8 +158,9 @@ class RecallHits(Sequence[RecallHit]):
 
     @property
     def only_weak(self) -> bool:
-        """Whether there are hits and all of them are weak matches: what was asked for was probably never said."""
-        return bool(self.items) and all(hit.match == "weak" for hit in self.items)
+        """Whether there is no strong match, which is so too where there is no hit at all: what was asked for was
+        probably said in other words, or never."""
+        return all(hit.match == "weak" for hit in self.items)
 
     @overload
     def __getitem__(self, index: int) -> RecallHit: ...
@@ -497,7 +498,7 @@ class _Candidates:
         self._known: dict[int, CandidateMessage | None] = {}
 
     def of(self, messages: Iterable[PlacedMessage]) -> Iterator[CandidateMessage]:
-        """All but damaged ones, which `verify` reports."""
+        """All but those without a text, and damaged ones, which `verify` reports."""
         for found in messages:
             key = found.entry_key
             if key not in self._known:
@@ -514,6 +515,8 @@ def _as_candidate(found: PlacedMessage) -> CandidateMessage | None:
         return None
     said_at = payloads.said_at(payload) or Message(entry).created_at
     name, text = payloads.name(payload), payloads.searchable(payload)
+    if not text.strip():
+        return None  # only a picture, say: there is nothing to quote
     return CandidateMessage(found.entry_key, found.depth, found.conversation_id, entry.role, name, text, said_at)
 
 

@@ -22,7 +22,7 @@ from everthread.core.nouns import Message
 from everthread.core.payloads import block_type
 from everthread.core.turns import Turn, TurnState, WhenBusy
 from everthread.core.workspaces import Upload, Workspace
-from everthread.history.ingest import Prepared, as_batch, prepare_all, rough_bytes, unknown_role
+from everthread.history.ingest import Prepared, as_batch, check_content, prepare_all, rough_bytes, unknown_role
 from everthread.turn.agent import GENERAL, Agent, KnowledgeCatalog, ModelChoice, merge_features
 from everthread.turn.files import name_files, upload_fields, without_notes
 from everthread.turn.listing import tools_of
@@ -165,6 +165,7 @@ async def validate(
     for place, one in enumerate(messages):
         if one.role not in payloads.KNOWN_ROLES:
             raise Invalid(unknown_role(one.role), field=f"messages[{place}].role")
+        check_content(one, f"messages[{place}].content")
         if one.role == "user" and not payloads.text(one.payload).strip() and not blocks_of(one.payload):
             raise Invalid("is empty; write something, or attach a file", field=f"messages[{place}].content")
     turn = Turn(

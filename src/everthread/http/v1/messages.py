@@ -317,7 +317,9 @@ class RecallHitsOut(BaseModel):
     asks_for_several: bool = Field(
         description="Whether the question asks for many things: then each hit quotes up to four messages, a line each."
     )
-    only_weak: bool = Field(description="Whether all are weak matches: it was probably never said.")
+    only_weak: bool = Field(
+        description="Whether no hit is a strong match, or there is none: it was probably never said."
+    )
     by_meaning: bool = Field(description="Whether meaning was searched too; never without an embedder.")
     is_behind: bool = Field(description="Whether some messages are not indexed by meaning yet.")
     truncated: bool = Field(description="Whether a word was so common that only the newest messages were considered.")
