@@ -47,7 +47,9 @@ PIECES = (
     "<", "|", "=", "我", "、", "。", "A ", "A&", "A'", "a.", "a@", "1,", "1.", "a_", "a-", "-a", "a/", "/a", "\n ",
     " \n", "# ", "* ", "- ", "> ", "[#1", "[#1] ", "![", "](", "://a:a", "://a:a@", "a:", "A: ", '"\\', "\\\"",
     "```", "~~~", "``` ", "**a", "**a ", "__a", "__a ", "BEGIN RSA PRIVATE KEY", "-----END PRIVATE KEY",
-    ":_authToken=", "//a/", "eyJ", "eyJa.", "sk-a", "xoxb-1-", "aws key ", "password: ", "Bearer ", "the ", "I am ",
+    ":_authToken=", "//a/", "eyJ", "eyJa.", "sk-a", "xoxb-1-", "aws key ",
+    "password: ", "api_key=a1", "access_token=", "sk-ant-api03-",
+    "Bearer ", "the ", "I am ",
     "I ", "my ", "1 day ", "$1", "2020-01-01 ", "第一", "在上海", "王说", "。 ", "Error: ", "a\x00", "\ud800", "é",
     "1-us", "T3BlbkFJ", ":AA", "AKIA", "hello, ", "< ", "a:/a:",
 )  # fmt: skip

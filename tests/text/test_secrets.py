@@ -87,12 +87,19 @@ def test_a_secret_is_found_inside_json_and_between_chinese(kind: str) -> None:
         "client_" + "secret: GOC" + "SPX-" + some(28, MIXED),
         "client_" + "secret=" + some(40, MIXED),
         "the GOC" + "SPX-" + some(28, MIXED),
+        "the sk-" + "ant-api03-" + some(40, MIXED),
+        "API" + "_KEY='zz-key03-" + string.ascii_lowercase + some(20, MIXED) + "-AA'",
+        "ACCESS" + "_TOKEN=" + string.ascii_lowercase + "x" * 20 + some(20, MIXED),
+        "webhook" + 'Secret: "' + some(40, MIXED) + '"',
+        "signing" + "_key = '" + some(40, MIXED.lower()) + "'",
     ],
 )
 def test_keys_are_known_by_their_names_and_by_how_they_begin(text: str) -> None:
     redacted = redact_secrets(text)
     assert "[redacted: " in redacted
     assert some(20, MIXED) not in redacted
+    assert some(20, MIXED.lower()) not in redacted
+    assert "zz-key03" not in redacted
 
 
 @pytest.mark.parametrize(
@@ -106,6 +113,9 @@ def test_keys_are_known_by_their_names_and_by_how_they_begin(text: str) -> None:
         'apiKey="${SECRET_TOKEN_Abc12345678901234}"',
         "apiKey: getApiKeyFromVault2ForUser(7)",
         "client_secret_key_from_environment_v2: str",
+        "access_token: the_token_of_the_second_account_v2",
+        "sk-ant-api03-YOUR-KEY-GOES-HERE-AND-NOWHERE-ELSE",
+        "refresh_token=fetchTheRefreshTokenOfUser42And7(client)",
     ],
 )
 def test_names_of_keys_in_code_are_not_flagged(text: str) -> None:

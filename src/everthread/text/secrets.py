@@ -71,16 +71,27 @@ _PASSWORD = (
     rf"(?P<secret>(?!{_IS_CODE}){_LOOKS_STRONG}{_IN_PASSWORD}{{6,128}}+)(?![(\[$])"
 )
 
-# After its name a key is known by its looks: hexadecimal digits, or small and capital letters with two digits. What
-# has one case is the name of another variable.
-_API_KEY = (
-    r"(?i:api[_-]?key|client[_-]?secret|secret[_-]?key)[\"'`\\]{0,3}\s{0,3}(?:=(?!=)|:=?|：|是|为)\s{0,3}[\"'`\\]{0,3}"
-    r"(?P<secret>(?:[0-9a-f]{24,200}|[0-9A-F]{24,200}|(?=(?:[\w-]{0,40}?[0-9]){2})(?=[\w-]{0,40}?[a-z])(?=[\w-]{0,40}?[A-Z])"
-    r"[A-Za-z0-9_-]{20,200})(?![\w(\[$-]))"
+_KEY_NAMES = (
+    *(("api", "key"), ("secret", "key"), ("signing", "key"), ("encryption", "key")),
+    *(("client", "secret"), ("webhook", "secret")),
+    *(("api", "token"), ("access", "token"), ("auth", "token"), ("refresh", "token")),
 )
-_API_KEY_WORDS = (
-    *("api_key", "API_KEY", "apiKey", "ApiKey", "APIKEY", "apikey", "api-key", "API-KEY", "Api-Key"),
-    *("client_secret", "CLIENT_SECRET", "clientSecret", "client-secret", "secret_key", "SECRET_KEY", "secretKey"),
+# After its name a key is known by its looks: hexadecimal digits, small letters with four digits, or small and capital
+# letters with two, wherever in it they stand. What has one case and a `_` or `-` is the name of another variable.
+_API_KEY = (
+    rf"(?i:{'|'.join(f'{first}[_-]?{second}' for first, second in _KEY_NAMES)})"
+    r"[\"'`\\]{0,3}\s{0,3}(?:=(?!=)|:=?|：|是|为)\s{0,3}[\"'`\\]{0,3}"
+    r"(?P<secret>(?:[0-9a-f]{24,200}|[0-9A-F]{24,200}|(?=(?:[a-z]{0,40}?[0-9]){4})[a-z0-9]{32,200}"
+    r"|(?=(?:[\w-]{0,200}?[0-9]){2})(?=[\w-]{0,200}?[a-z])(?=[\w-]{0,200}?[A-Z])[A-Za-z0-9_-]{20,200})(?![\w(\[$-]))"
+)
+_API_KEY_WORDS = tuple(
+    dict.fromkeys(
+        written
+        for first, second in _KEY_NAMES
+        for between in ("_", "-", "")
+        for name in (f"{first}{between}{second}", f"{first.title()}{between}{second.title()}")
+        for written in (name, name.upper(), name[0].lower() + name[1:])
+    )
 )
 # Of OpenAI and those who took over its form. Before it stands no letter: `task-` and `disk-` have other endings.
 _SK_KEY = (
@@ -131,7 +142,11 @@ _RULES = (
     _Rule(kind="stripe", detector="stripe.StripeDetector", literals=("sk_live_", "rk_live_")),
     _Rule(kind="telegram", detector="telegram_token.TelegramBotTokenDetector", literals=(":AA",), around=64),
     _Rule(kind="twilio", detector="twilio.TwilioKeyDetector", literals=("AC", "SK")),
-    _Rule(kind="anthropic", detector=r"sk-ant-[a-z]+[0-9]{2}-[A-Za-z0-9_-]{80,}", literals=("sk-ant-",)),
+    _Rule(
+        kind="anthropic",
+        detector=r"sk-ant-[a-z]{1,20}[0-9]{2}-(?=[A-Za-z_-]{0,200}[0-9])[A-Za-z0-9_-]{20,}",
+        literals=("sk-ant-",),
+    ),
     _Rule(kind="github", detector=r"github_pat_[A-Za-z0-9_]{82}", literals=("github_pat_",)),
     _Rule(kind="google", detector=r"AIza[0-9A-Za-z_-]{35}(?![\w-])", literals=("AIza",)),
     _Rule(kind="hugging-face", detector=r"hf_[A-Za-z]{34}(?!\w)", literals=("hf_",)),
