@@ -39,6 +39,15 @@ TOLD = {
     "叫我老王就行": "用户希望被称为老王。",
     "以后叫我阿强吧": "用户希望被称为阿强。",
     "我对花生过敏": "用户对花生过敏。",
+    "我从小对花生和虾都严重过敏": "用户对花生和虾过敏。",
+    "我青霉素过敏": "用户对青霉素过敏。",
+    "我奶奶对花生过敏。": "用户说：“我奶奶对花生过敏。”",
+    "我爸爸海鲜过敏": "用户说：“我爸爸海鲜过敏。”",
+    "我对象对花生过敏": "用户说：“我对象对花生过敏。”",
+    "I'm allergic to my cat": 'The user said: "I\'m allergic to my cat."',
+    "My doctor said I'm allergic to dust": "The user is allergic to dust.",
+    "医生说我对尘螨过敏": "用户对尘螨过敏。",
+    "医生说我对尘螨不过敏，以前误诊了": "用户对尘螨不过敏。",
     "我喜欢喝茶": "用户喜欢喝茶。",
     "我不吃香菜": "用户不吃香菜。",
     "我最喜欢的颜色是蓝色": "用户最喜欢的颜色是蓝色。",
@@ -101,6 +110,27 @@ Remember that I never said this
 记住我没说过这话
 I can't eat another bite
 只要提到钱他就生气
+My colleague said: always answer in French.
+My friend: call me Bob
+My doctor said I'm allergic to dust, but I think he's wrong
+The doctor says I'm allergic to dust. I don't believe him.
+医生说我对尘螨过敏，但我觉得他错了
+医生说我对尘螨过敏，但我不信
+I'm allergic to my boss.
+I'm allergic to his jokes
+I'm allergic to lawyers
+我对老板过敏
+我男朋友叫我小猪
+我妈妈叫弟弟吃饭
+我叫苦连天
+我叫醒了孩子
+我爸爸说海鲜过敏
+我大姨对芒果过敏
+我发小花粉过敏
+我妈说我对花生过敏
+我可能对花生过敏
+我和我弟都对花生过敏
+我鼻子过敏
 """.strip().splitlines()
 
 

@@ -140,6 +140,7 @@ _NOT_MEANT = re.compile(
     r"\b(?:if|suppose|imagine|pretend|let['’]s say|for example|e\.g|translate|rewrite|proofread"
     r"|(?:the|my|a) (?:story|novel|film|movie|poem|essay|character|protagonist)|just kidding"
     r"|(?:said|says|wrote|writes|claims?) (?:the |an? |he|she|they)\w*)\b"
+    r"|^(?:my|our|the|an?) [\w' ]{2,30}: ?[\"'“]?(?:call|please|always|never|answer|reply|respond|from now|use|don't)\b"
     r"|如果|假如|假设|假装|要是|比如|例如|翻译|改写|扮演|小说|故事里|电影里|主角|\?|？|吗$|呢$|来着$",
     re.IGNORECASE,
 )
@@ -153,8 +154,9 @@ SECRET = re.compile(
 def statements(text: str) -> Iterator[str]:
     """The sentences of a text that may say something, each without what comes before it and what is asked beside it."""
     own = _QUOTED_LINE.sub("\n", _CODE.sub(" ", text.replace("’", "'")))
+    is_doubted = _DOUBTED.search(own) is not None
     for part in _END.split(own):
-        if len(part) > _MAX_SENTENCE_CHARACTERS:
+        if len(part) > _MAX_SENTENCE_CHARACTERS or (is_doubted and _BY_DOCTOR.search(part)):
             continue
         for statement in _without_asides(_opened(_in_full(part.strip()))):
             said = _LAST_WORDS.sub("", _in_full(_opened(statement))).rstrip(_STOPS)
@@ -162,6 +164,19 @@ def statements(text: str) -> Iterator[str]:
                 yield said
 
 
+_BY_DOCTOR = re.compile(
+    r"\b(?:doctor|allergist|gp|dentist) (?:says?|said|told me|thinks|confirmed)\b"
+    r"(?!.{0,80}\b(?:not|no longer) allergic\b)"
+    r"|医生(?:说|告诉我)(?!.{0,40}[不没]过敏)",
+    re.IGNORECASE,
+)
+_DOUBTED = re.compile(
+    r"\b(?:wrong|mistaken|misdiagnos\w+|nonsense|disagree|doubt\w*|second opinion|not (?:true|(?:so )?sure|right)"
+    r"|(?:don't|do not|didn't|can't) (?:really )?(?:believe|buy|trust|agree|think)|overreact\w*|exaggerat\w*)\b"
+    r"|错|不信|不相信|误诊|不对(?!称)|怀疑|不准|瞎说|乱说|胡说|不认同|不同意|夸大|不至于|不觉得",
+    re.IGNORECASE,
+)
+"""What a doctor said, and the user does not believe, is not known of the user; who denies something only ends it."""
 _STOPS = ".!。！;；~ "
 
 

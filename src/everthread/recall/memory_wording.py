@@ -92,7 +92,7 @@ def health(words: str, denied: str, subject: str) -> Callable[[re.Match[str]], E
 
     def build(match: re.Match[str]) -> ExtractedMemory | None:
         thing = tidy(match["x"])
-        if not thing or _NO_THING.match(thing) or _NO_ALLERGEN.search(thing):
+        if not thing or _NO_THING.match(thing) or _NO_ALLERGEN.search(thing) or _OF_SOMEBODY.match(thing):
             return None
         is_denied = match.groupdict().get("no") is not None
         return ExtractedMemory(
@@ -126,6 +126,25 @@ _NO_ALLERGEN = re.compile(
     re.IGNORECASE,
 )
 """What people say in jest."""
+_PERSON = (
+    r"boss(?:es)?|ex(?:es)?|ex-\w{1,20}|colleagues?|co-?workers?|kids|children|men|women|husbands?|wife|in-laws"
+    r"|(?:father|mother|brother|sister|son|daughter)-in-law"
+    r"|lawyers?|managers?|clients?|customers?|neighbou?rs?|relatives"
+)
+_OF_SOMEBODY = re.compile(
+    rf"(?:my|our|your|his|her|their)\b|(?:the |all )?(?:{_PERSON})$"
+    r"|(?:老板|领导|同事|客户|甲方|前任|前男友|前女友|老公|老婆|丈夫|妻子|男友|女友|男朋友|女朋友|男人|女人|孩子|小孩|熊孩子"
+    r"|亲戚|婆婆|岳母|邻居|老师|室友|某人|某些人|别人|有些人|傻[^，。]{0,3})",
+    re.IGNORECASE,
+)
+"""Who is allergic to a person jests; and "my cat" is the cat of who says it, not of who reads it."""
+_ALLERGIC_TO_SOMEBODY = re.compile(
+    r"i(?:'m| am)[\w ]{0,20} allergic to (?:"
+    rf"(?:my|our|your|his|her|their) (?!(?:[\w'-]+ ){{0,2}}(?:cats?|dogs?|horses?|rabbits?|hamsters?|pets?"
+    r"|medication)\b)"
+    rf"|(?:the |all )?(?:{_PERSON})$)",
+    re.IGNORECASE,
+)
 _ALLERGIC = re.compile(r"i(?:'m| am)[\w ]{0,20} allergic|我[^？?]{1,20}过敏", re.IGNORECASE)
 
 
@@ -216,7 +235,7 @@ def whole(kind: MemoryKind) -> Callable[[re.Match[str]], ExtractedMemory | None]
         said = tidy(match.string)
         if match.end() < len(match.string.rstrip(" .!。！;；，,~")) or MOMENT.search(said):
             return None
-        if _NO_ALLERGEN.search(said) and _ALLERGIC.match(said):
+        if _ALLERGIC_TO_SOMEBODY.match(said) or (_NO_ALLERGEN.search(said) and _ALLERGIC.match(said)):
             return None
         pinned = kind in ALWAYS_SHOWN or _MUST_NOT_HAVE.search(said) is not None
         text = said if kind is MemoryKind.INSTRUCTION else in_own_words(said)
