@@ -7,7 +7,9 @@ import hashlib
 import json
 import os
 import sqlite3
+import sys
 from collections.abc import AsyncIterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,7 @@ from everthread.imports.line_file import READERS
 from everthread.imports.session import BrokenEntry
 from everthread.imports.watch import Watcher, agent_folders
 from everthread.imports.write import ImportCounts
-from tests.imports.agent_files import CWD
+from tests.imports.agent_files import CWD, as_lines, claude_session
 from tests.imports.more_agent_files import AGENT_FILES, AIDER, DEEPSEEK_PACKED, GROK, KIMI, LINE_FILES, ZED, AgentFile
 
 
@@ -105,6 +107,45 @@ async def test_a_second_look_writes_nothing_and_the_agents_files_are_untouched(
     counts = again.counts
     assert (counts.messages, counts.revised, counts.removed, counts.problems) == (0, 0, 0, [])
     assert {name: digest for name, (digest, _) in looks().items()} == {name: one for name, (one, _) in before.items()}
+
+
+class CountingExecutor(ThreadPoolExecutor):
+    """What is asked of threads."""
+
+    asked = 0
+
+    def submit(self, *given: Any, **named: Any) -> Future[Any]:
+        self.asked += 1
+        return super().submit(*given, **named)
+
+
+async def test_a_look_at_files_that_did_not_change_opens_none_and_is_one_step(et: Everthread, tmp_path: Path) -> None:
+    files = 50
+    for number in range(files):
+        path = tmp_path / ".claude" / "projects" / "p" / f"s{number}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(as_lines([{**line, "sessionId": f"s{number}"} for line in claude_session()]))
+    watcher = await sweep(et, tmp_path)
+    assert watcher.counts.files == files
+    asyncio.get_running_loop().set_default_executor(executor := CountingExecutor())
+    opened: list[str] = []
+    is_looking = True
+
+    def note(event: str, given: tuple[object, ...]) -> None:
+        if is_looking and event in ("open", "sqlite3.connect") and str(given[0]).startswith(str(tmp_path)):
+            opened.append(str(given[0]))
+
+    sys.addaudithook(note)
+    try:
+        assert [change async for change in watcher.sweep()] == []
+        assert (opened, executor.asked < files // 10) == ([], True)
+        with path.open("ab") as file:
+            file.write(b"\n")
+        opened.clear()
+        assert [change async for change in watcher.sweep()] == []
+        assert set(opened) == {str(path)}
+    finally:
+        is_looking = False
 
 
 @every_agent
