@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.memory_sentences import FOLDER, measure
 from everthread.recall.memory_rules import extract_by_rules
+from everthread.recall.memory_wording import in_own_words
 
 
 @pytest.mark.parametrize(
@@ -95,3 +96,14 @@ def test_the_sealed_sentences_are_those_that_were_sealed() -> None:
     for line in (FOLDER / "sealed.sha256").read_text("utf-8").splitlines():
         sealed, name = line.split()
         assert sha256((FOLDER / name).read_bytes()).hexdigest() == sealed
+
+
+@pytest.mark.parametrize(
+    ("said", "quoted"),
+    [
+        ("My father insists: add 玉龙雪山 on Oct 9.", 'The user said: "My father insists: add 玉龙雪山 on Oct 9."'),
+        ("我们在 Berlin 租了房子。", "用户说：“我们在 Berlin 租了房子。”"),
+    ],
+)
+def test_a_quotation_is_introduced_in_the_language_of_its_words(said: str, quoted: str) -> None:
+    assert in_own_words(said) == quoted

@@ -36,7 +36,7 @@ async def grade(
         ),
     ] = None,
 ) -> None:
-    """Show whether rare facts that were used again long after were in the model's view. Writes nothing."""
+    """Show whether rare facts that came up again much later were in the model's view. Writes nothing."""
     budget = Budget(window=window, output_reserve=output_reserve_of(window, reserve))
     async with cli.open() as et:
         found = await find_conversation(et, cli.owner, conversation)

@@ -16,7 +16,7 @@ from everthread.cli.output import format_time
 if TYPE_CHECKING:
     from everthread.history.holds import Hold
 
-hold = typer.Typer(no_args_is_help=True, help="Keep from being erased what a court may ask for.")
+hold = typer.Typer(no_args_is_help=True, help="Protect data from erasure (legal hold).")
 app.add_typer(hold, name="hold")
 ByOption = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who orders the hold; by default you.")]
 
@@ -41,7 +41,7 @@ async def list_holds(
     cli: Invocation,
     everything: Annotated[bool, typer.Option("--all", help="Of all owners, released ones too.")] = False,
 ) -> None:
-    """List the holds that stand, newest first."""
+    """List the holds in force, newest first."""
     async with cli.open() as et:
         found = await et.holds.list(None if everything else cli.owner, include_released=everything)
     _show(cli, found)
@@ -51,7 +51,7 @@ async def list_holds(
 async def release_hold(
     cli: Invocation, id: Annotated[str, typer.Argument(metavar="HOLD", help="The hold's id.")], by: ByOption = None
 ) -> None:
-    """Let go. The record of the hold stays, with who released it."""
+    """Release a hold. Its record stays, with who released it."""
     async with cli.open() as et:
         released = await et.holds.release(id, by=by or getuser())
     _show(cli, [released])

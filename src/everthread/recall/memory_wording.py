@@ -10,6 +10,7 @@ from typing import Final
 
 from everthread.core.memories import ALWAYS_SHOWN, MemoryKind
 from everthread.recall.memory_intents import Ended
+from everthread.text.language import language_of_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,7 @@ class ExtractedMemory:
 def in_own_words(sentence: str) -> str:
     """As a quotation, so that who reads it knows whose words and whose `I` it is."""
     said = tidy(sentence)
-    if HAS_CHINESE.search(said):
+    if language_of_text(said) == "zh":
         return f"用户说：“{said}。”"
     return 'The user said: "{}."'.format(said.replace('"', "'"))
 
