@@ -31,6 +31,7 @@ from everthread.compaction.policy import (
 )
 from everthread.core.errors import Invalid
 from everthread.core.ids import LOCAL
+from everthread.core.plain_words import plain_words
 from everthread.core.tools import ToolPolicy
 from everthread.core.workspaces import IDLE_DAYS, Quota
 from everthread.recall.policy import RecallPolicy, RecallWeights, Scope
@@ -443,7 +444,7 @@ def _complaints(problem: ValidationError, chosen: Mapping[str, _Source]) -> Iter
         if error["type"] == "extra_forbidden":
             yield f"unknown setting {name!r}{where}; `everthread config` lists them all"
         else:
-            yield f"invalid value for the setting {name!r}: {error['msg']}{where}"
+            yield f"invalid value for the setting {name!r}: {plain_words(error['msg'])}{where}"
 
 
 def _placed(problem: Invalid, chosen: Mapping[str, _Source]) -> Invalid:

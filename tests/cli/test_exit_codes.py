@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -121,3 +122,23 @@ def test_even_a_defect_is_one_line(shell: Shell, quick: Quick, tmp_path: Path) -
     assert ran.err.count("\n") == 1
     asked = shell("heads", env={"PYTHONPATH": str(tmp_path), "EVERTHREAD_LOG_LEVEL": "debug"})
     assert "Traceback" in asked.err
+
+
+def test_what_is_wrong_with_an_argument_or_a_file_is_said_in_plain_words(quick: Quick, tmp_path: Path) -> None:
+    quick("append", "c1", input=[{"role": "user", "content": "hi"}])
+    (tmp_path / "notes.txt").write_text("no heads")
+    torn = tmp_path / "session.jsonl"
+    line = {"type": "user", "sessionId": "s1", "uuid": "u1", "message": {"role": "user", "content": "hi"}}
+    torn.write_text(json.dumps({**line, "timestamp": "2026-01-01T00:00:00Z"}) + "\nno JSON\n")
+    said = {
+        "window": quick("context", "c1", "--window", "8k").err,
+        "branch": quick("show", "c1", "--branch", "q").err,
+        "heads": quick("verify", "--against", str(tmp_path / "notes.txt")).err,
+        "import": quick("import", str(torn)).err,
+        "append": quick("append", "c1", input=b"{").err,
+    }
+    assert "'--window': must be a whole number" in said["window"]
+    assert "no branch 'q' in conversation 'c1'; there are main" in said["branch"]
+    assert "line 1 is not a line of `everthread heads`: it is not JSON from character 1 on" in said["heads"]
+    assert "session.jsonl:2: is not JSON from character 1 on" in said["import"]
+    assert "is not JSON from character 2 on" in said["append"]

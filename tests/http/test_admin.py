@@ -85,3 +85,31 @@ async def test_a_hold_over_http_refuses_its_owners_erase_until_an_admin_lets_go(
         assert (await admin.get(f"{API}/holds")).json()["items"] == []
         (kept,) = (await admin.get(f"{API}/holds?released=true&owner=ann")).json()["items"]
         assert kept["reason"] == "case 12"
+
+
+async def test_verify_takes_a_conversation_in_its_body_and_refuses_what_it_does_not_know() -> None:
+    async with everthread.open("memory://") as et, served(et) as (_, clients):
+        ann = clients["ann"]
+        for id in ("trip", "other"):
+            await ann.post(f"{API}/conversations", json={"id": id})
+            await ann.post(f"{API}/conversations/{id}/messages", json={"messages": [{"role": "user", "content": "hi"}]})
+        assert (await ann.post(f"{API}/verify")).json()["conversations"] == 2
+        assert (await ann.post(f"{API}/verify", json={})).json()["conversations"] == 2
+        assert (await ann.post(f"{API}/verify", json={"conversation_id": "trip"})).json()["conversations"] == 1
+        assert (await ann.post(f"{API}/verify?conversation_id=trip")).json()["conversations"] == 1
+        mistyped = await ann.post(f"{API}/verify", json={"conversation": "trip"})
+        assert (mistyped.status_code, mistyped.json()["errors"][0]["field"]) == (422, "conversation")
+        both = await ann.post(f"{API}/verify?conversation_id=other", json={"conversation_id": "trip"})
+        assert both.status_code == 422
+        assert (await ann.post(f"{API}/verify", json={"conversation_id": "nobody"})).status_code == 404
+
+
+async def test_a_value_of_the_wrong_type_is_named_without_the_names_of_python() -> None:
+    async with everthread.open("memory://") as et, served(et) as (_, clients):
+        answer = await clients["ann"].post(f"{API}/chat", json={"message": 5})
+        (wrong,) = answer.json()["errors"]
+        assert wrong == {"field": "message", "message": "must be text, or must be a list, or must be an object"}
+        answer = await clients["ann"].post(f"{API}/chat", json={"message": [5]})
+        assert {one["field"] for one in answer.json()["errors"]} == {"message", "message[0]"}
+        answer = await clients["ann"].post(f"{API}/chat", json={"message": "hi", "list[str]": 1})
+        assert [one["field"] for one in answer.json()["errors"]] == ["list[str]"]

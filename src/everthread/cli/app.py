@@ -19,6 +19,7 @@ from everthread.cli.errors import ExitCode, configure_logging, exit_code, print_
 from everthread.cli.invocation import Invocation
 from everthread.cli.output import Output, discard_stdout, prepare_streams
 from everthread.core.errors import EverthreadError
+from everthread.core.plain_words import plain_words
 
 P = ParamSpec("P")
 CommandFunction = Callable[Concatenate[Invocation, P], Coroutine[Any, Any, None] | None]
@@ -257,7 +258,7 @@ def run_command(command: Any, arguments: Sequence[str]) -> int:
         return problem.exit_code
     except typer.TyperException as problem:  # the command line itself is wrong
         if message := problem.format_message():  # empty if the help was shown instead
-            print_error(f"{message} (see --help)", code="usage", as_json="--json" in arguments)
+            print_error(f"{plain_words(message)} (see --help)", code="usage", as_json="--json" in arguments)
         return problem.exit_code
     except typer.Abort:
         return ExitCode.INTERRUPTED

@@ -17,6 +17,7 @@ from everthread.cli.output import counted
 from everthread.cli.prove import KeyOption, read_key, signed
 from everthread.core.errors import Invalid
 from everthread.core.nouns import Head, Ref, VerifyReport
+from everthread.core.plain_words import not_json
 from everthread.core.ports import Log, Store
 from everthread.prove import Wrong, check_signature
 
@@ -84,7 +85,15 @@ def _read_heads(file: Path) -> list[Head]:
     for number, line in enumerate(file.read_bytes().splitlines(), 1):
         try:
             heads.append(_head(json.loads(line)))
-        except (ValueError, TypeError, Wrong) as problem:
+        except (ValueError, RecursionError) as problem:
+            raise Invalid(
+                f"{file}, line {number} is not a line of `everthread heads`: it is {not_json(problem)}"
+            ) from problem
+        except TypeError as problem:
+            raise Invalid(
+                f"{file}, line {number} is not a line of `everthread heads`: it has other fields"
+            ) from problem
+        except Wrong as problem:
             raise Invalid(f"{file}, line {number} is not a line of `everthread heads`: {problem}") from problem
     return heads
 

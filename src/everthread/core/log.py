@@ -8,7 +8,7 @@ The values created for every write are named tuples: they take a third of the ti
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -41,6 +41,16 @@ class BranchRow(NamedTuple):
     @property
     def id(self) -> str:
         return "main" if self.number == 0 else f"b{self.number}"
+
+
+_MOST_NAMED = 10
+
+
+def named_branches(rows: Iterable[BranchRow]) -> str:
+    """Which branches there are, for whoever asked for another."""
+    names = [row.id for row in rows]
+    more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
 
 
 class LogHead(NamedTuple):

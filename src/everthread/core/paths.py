@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
 from everthread.core.errors import NotFound
-from everthread.core.log import BranchName, BranchRow, LogHead, Segment
+from everthread.core.log import BranchName, BranchRow, LogHead, Segment, named_branches
 from everthread.core.ports import PathQuery
 
 
@@ -34,7 +34,7 @@ def path_segments(
         for row in branches.values():
             if row.id == name:
                 return segments(branches, row.number)
-        raise NotFound(f"no branch {name!r} in conversation {head.id!r}; see conv.branches()")
+        raise NotFound(f"no branch {name!r} in conversation {head.id!r}; there are {named_branches(branches.values())}")
     if name == 0:
         return []
     if not named or not named[0].is_place:

@@ -20,6 +20,7 @@ from everthread.core.entries import UNCOUNTED, Entry, EntryOrigin, Flag, Kind
 from everthread.core.errors import Invalid
 from everthread.core.ids import check_id, check_text, new_id
 from everthread.core.payloads import is_mapping
+from everthread.core.plain_words import not_json
 from everthread.history.payload_json import decode_json
 from everthread.text.secrets import find_secrets
 
@@ -248,7 +249,7 @@ def _decoded(raw: bytes, field: str) -> Mapping[str, Any]:
         if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
             _refuse_deep(payload, field)
     except (ValueError, RecursionError) as problem:
-        raise Invalid(f"is not JSON that can be read back: {problem}", field=field) from problem
+        raise Invalid(f"is {not_json(problem)}", field=field) from problem
     if not isinstance(payload, dict):
         raise Invalid(f"must be a JSON object, not {type(payload).__name__}", field=field)
     return payload

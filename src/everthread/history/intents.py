@@ -22,7 +22,17 @@ from typing import Generic, TypeVar
 from everthread.core.entries import HIDDEN_FLAGS, Entry, Flag, Kind, Mark, Revision
 from everthread.core.errors import Conflict, Erased, HeadMoved, Invalid, KeyReused, NotFound
 from everthread.core.jobs import COMPACT, IF_AHEAD, NewJob, Priority
-from everthread.core.log import BranchName, BranchRow, Decision, IdempotencyRecord, Intent, IntentInputs, Needs, Touch
+from everthread.core.log import (
+    BranchName,
+    BranchRow,
+    Decision,
+    IdempotencyRecord,
+    Intent,
+    IntentInputs,
+    Needs,
+    Touch,
+    named_branches,
+)
 from everthread.core.nouns import Receipt
 from everthread.history.entry_writer import EntryWriter, add, revise
 from everthread.history.ingest import Prepared
@@ -432,7 +442,9 @@ def branch_to_extend(seen: IntentInputs, name: BranchName, now: int) -> BranchRo
         for row in seen.branches.values():
             if row.id == name:
                 return row
-        raise NotFound(f"no branch {name!r} in conversation {seen.head.id!r}; see conv.branches()")
+        raise NotFound(
+            f"no branch {name!r} in conversation {seen.head.id!r}; there are {named_branches(seen.branches.values())}"
+        )
     ends_here = [row for row in seen.branches.values() if row.leaf_seq == name]
     if ends_here:
         return next((row for row in ends_here if row.leaf_seq > row.fork_seq), ends_here[0])

@@ -6,6 +6,7 @@ trace, a password, or anything that tells another owner's id from one that does 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from starlette.responses import Response
 
 from everthread.core import errors
 from everthread.core.errors import EverthreadError, Invalid
+from everthread.core.plain_words import plain_words
 from everthread.http.responses import dumps
 from everthread.settings import without_passwords
 
@@ -225,14 +227,28 @@ async def _on_invalid_request(request: Request, problem: Exception) -> Response:
     if found and found[0]["type"] == "json_invalid":
         detail = f"the body is not valid JSON, at character {found[0]['loc'][-1]}"
         return _response(PROBLEM_TYPES[errors.Invalid], "invalid", detail, parts=[{"field": "body", "message": detail}])
-    parts = [{"field": _field_path(error["loc"]), "message": str(error["msg"])} for error in found]
+    messages: dict[str, list[str]] = {}
+    for error in found:
+        field = _field_path(error["loc"], is_unknown=error["type"] == "extra_forbidden")
+        messages.setdefault(field, []).append(plain_words(str(error["msg"])))
+    parts = [{"field": field, "message": ", or ".join(dict.fromkeys(said))} for field, said in messages.items()]
     detail = "; ".join(f"{part['field']}: {part['message']}" for part in parts[:5])
     return _response(PROBLEM_TYPES[errors.Invalid], "invalid", detail, parts=parts)
 
 
-def _field_path(location: Sequence[object]) -> str:
-    """`messages[2].content`, without FastAPI's first word (`body`, `query` …)."""
+_TYPE_NAME = re.compile(r"(?:str|int|float|bool|none|(?:list|dict)\b.*|[\w-]+\[.*\])")
+"""How pydantic names the one of several types that it tried."""
+
+
+def _field_path(location: Sequence[object], *, is_unknown: bool) -> str:
+    """`messages[2].content`, without FastAPI's first word (`body`, `query` …) and without the names of types. The last
+    step of an unknown field is what the caller calls it."""
     steps = list(location[1:]) or list(location)
+    last = steps[-1:] if is_unknown else []
+    kept = [
+        step for step in steps[: len(steps) - len(last)] if isinstance(step, int) or not _TYPE_NAME.fullmatch(str(step))
+    ]
+    steps = [*kept, *last]
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import zstandard
 
+from everthread.core.plain_words import not_json
 from everthread.imports import opencode
 from everthread.imports.line_agents import goose_payloads
 from everthread.imports.session import (
@@ -275,4 +276,4 @@ def _json(text: object) -> Any:
     try:
         return json.loads(text) if isinstance(text, str | bytes) else None
     except (ValueError, RecursionError) as problem:
-        raise BrokenEntry(f"has content that is not JSON: {problem}") from problem
+        raise BrokenEntry(f"has content that is {not_json(problem)}") from problem

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Protocol
 import orjson
 
 from everthread.core.ids import MAX_ID_CHARACTERS
+from everthread.core.plain_words import not_json
 from everthread.text.secrets import redact_secrets
 
 MAX_TITLE = 80
@@ -142,7 +143,7 @@ def parse_json(text: bytes) -> object:
     try:
         return json.loads(text.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as problem:
-        raise BrokenEntry(f"is not JSON: {problem}") from problem
+        raise BrokenEntry(f"is {not_json(problem)}") from problem
 
 
 def time_of(value: object) -> str | None:

@@ -2407,7 +2407,11 @@ export interface paths {
                 path?: never;
                 cookie?: never;
             };
-            requestBody?: never;
+            requestBody?: {
+                content: {
+                    "application/json": components["schemas"]["VerifyRequest"] | null;
+                };
+            };
             responses: {
                 200: {
                     headers: {
@@ -3122,6 +3126,9 @@ export interface components {
             messages: number;
             erased: number;
             problems: components["schemas"]["ProblemOut"][];
+        };
+        VerifyRequest: {
+            conversation_id?: string | null;
         };
     };
     responses: never;

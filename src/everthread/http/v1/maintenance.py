@@ -262,15 +262,28 @@ def _completed(conversation: Conversation, compaction: Compaction) -> Compaction
     )
 
 
+class VerifyRequest(RequestModel):
+    """What to verify, if not everything."""
+
+    conversation_id: str | None = Field(
+        default=None, min_length=1, max_length=MAX_ID_CHARACTERS, description="Only this conversation of yours."
+    )
+
+
 @router.post("/verify", response_model=VerifyReportOut)
 async def verify(
     et: EverthreadDep,
     caller: CallerDep,
     conversation_id: Annotated[
-        str | None, Query(min_length=1, max_length=MAX_ID_CHARACTERS, description="Only this conversation of yours.")
+        str | None, Query(min_length=1, max_length=MAX_ID_CHARACTERS, description="The same, in the address.")
     ] = None,
+    body: VerifyRequest | None = None,
 ) -> Response:
     """Hash all your entries again and check every chain; for an admin, everybody's."""
+    named = None if body is None else body.conversation_id
+    if named is not None and conversation_id not in (None, named):
+        raise Invalid("is not the one in the address; give it once", field="conversation_id")
+    conversation_id = named if conversation_id is None else conversation_id
     if conversation_id is not None:
         await et.conversations.get(conversation_id, caller.owner)
     whose = None if caller.is_admin and conversation_id is None else caller.owner
