@@ -246,3 +246,31 @@ def test_a_fact_that_orders_something_becomes_no_request_when_a_model_condenses(
 
 def test_a_summary_from_before_the_head_was_reworded_keeps_its_requests() -> None:
     assert _kept_in_mind("## 一直要记住\n- 以后都用中文回答我 [#1]") == ["以后都用中文回答我"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "My colleague said: always answer in French.",
+        "She told me to answer in French.",
+        "my team always writes in French",
+        "我男朋友叫我小猪",
+        "我同事说以后都用法语回答",
+    ],
+)
+def test_what_others_say_orders_nothing(said: str) -> None:
+    assert not is_standing(said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Don't call my wife, she says it wakes the baby",
+        "My doctor said I have diabetes, so never suggest sugar",
+        "The user said to always answer in French",
+        "老板说客户看不懂，所以以后都用英文回答",
+        "给我老婆的邮件一律用中文",
+    ],
+)
+def test_an_order_beside_what_others_say_is_one(said: str) -> None:
+    assert is_standing(said)

@@ -235,7 +235,7 @@ def _changes(later: _Statement, own: _Statement, section: Section, share: float)
     """By being about the same thing, for which `share` of the words speaks."""
     if not later.revises or share == 0.0:
         return False
-    if section == "standing" and not cues.reverts(later.text):
+    if section == "standing" and not cues.reverts(cues.without_others_words(later.text)):
         return False
     if later.words <= own.words and not (later.dropped or later.denied or _differ(own, later)):
         return False  # says the same again
@@ -361,6 +361,7 @@ def _slots(text: str) -> dict[str, str]:
     """What can hold only once: how to address the user, in which language to answer, what they eat."""
     if not _SLOT_SIGNS.search(text):
         return {}
+    text = cues.without_others_words(text)
     found: dict[str, str] = {}
     if address := _ADDRESS.search(text):
         found["address"] = (address[1] or address[2]).lower()

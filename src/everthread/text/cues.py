@@ -235,6 +235,46 @@ def _may_hold(sentence: str, signs: Sequence[str]) -> bool:
     return any(sign in lower for sign in signs)
 
 
+_OTHERS_EN = (
+    r"(?:(?:my|our|his|her|their|the(?! user\b)|an?|some|one of (?:my|our|the)) (?:[\w'-]{1,20} ){1,3}?"
+    r"|(?:he|she|they|someone|somebody|people)[ '])"
+)
+_OTHERS_ZH = (
+    "(?:我们?(?:的|家的?)?|他们?的?|她们?的?|有个?|那个|一个|隔壁的?)?(?:他们?|她们?|人家|别人|有人|网友|对方"
+    "|(?:(?![我你您以今每给和跟别不请把对叫让帮用])[\u4e00-\u9fff]){0,3}(?:朋友|男友|女友|老婆|老公|妻子|丈夫|妈妈?|爸爸?|哥哥?|姐姐?|弟弟?|妹妹?|爷爷|奶奶|外婆|外公|姥姥|姥爷|儿子|女儿"
+    "|孩子|同事|同学|室友|邻居|老板|领导|经理|主管|客户|老师|导师|医生|律师|师傅|闺蜜|对象|房东|阿姨|叔叔|舅舅|姑姑|总))"
+)
+_REPORTS = re.compile(
+    rf"(?:^|[,.;!?，。；！？“\"]\s?|\b(?i:and|but|so|because|as|well|btw)\s)(?i:{_OTHERS_EN})"
+    r"(?i:(?:'s |has |had |have |just |also |once |always |often |usually |keeps? ){0,3}"
+    r"(?:sa(?:id|ys?|ying)|told|tells?|wrote|writes?|thinks?|thought|claims?|insist\w*|suggest\w*|recommend\w*|ask(?:s|ed)"
+    r"|wants?|wanted|likes?|prefers?|answer\w*|repl(?:y|ies|ied)|texted|speaks?|talks?|responds?|calls? me|: ?))"
+    r"|^(?i:my|our) [\w' ]{2,25}: ?[\"“]|\b(?i:according to)\b"
+    rf"|(?:^|[，。；！？,.;!?：:“\s]|但是?|可是?|因为|听)(?:{_OTHERS_ZH})"
+    "(?:刚才?|昨天|今天|总|老|也|都|一直|常常?|经常|平时|就|还|跟我|对我|和我){0,3}"
+    "(?:说|讲|告诉|认为|觉得|要求|建议|希望|写道|表示|叫我|喊我|称呼?我|让我|[用吃爱喜]|：|:)"
+)
+_RESUMES = re.compile(
+    r"[,.;!?] ?(?i:(?:so|therefore|please|but|that's why|hence)\b)|[\s，。；！,.;]?(?:所以|因此|请|但是?|不过)"
+)
+_LONGEST_ORDER = 400
+
+
+def without_others_words(sentence: str) -> str:
+    """The sentence without what it tells of what somebody else says, wants or does, which orders nothing and ends
+    nothing: to its end, or to where the speaker draws a conclusion. A longer text is given back as it is."""
+    if len(sentence) > _LONGEST_ORDER:
+        return sentence
+    own, at = "", 0
+    while report := _REPORTS.search(sentence, at):
+        own += sentence[at : report.start()]
+        resumed = _RESUMES.search(sentence, report.end())
+        if resumed is None:
+            return own
+        at = resumed.start()
+    return own + sentence[at:]
+
+
 _PENDING = _cue(
     """
     to-?do|still (?:need|have|has|waiting|open)|not (?:yet|decided)|remind me|follow up|next steps?
@@ -382,7 +422,9 @@ def is_standing(sentence: str) -> bool:
 
 def orders_for_good(sentence: str) -> bool:
     """It says how something is always, or never, to be done."""
-    return _may_hold(sentence, _RULE_SIGNS) and bool(_RULE().search(sentence))
+    if not _may_hold(sentence, _RULE_SIGNS) or not _RULE().search(sentence):
+        return False
+    return bool(_RULE().search(without_others_words(sentence)))
 
 
 def answers_of_person(question: str, answer: str) -> bool:
