@@ -174,7 +174,7 @@ def test_pasted_text_cannot_forge_a_head() -> None:
 
 
 def test_nothing_said_gives_nothing() -> None:
-    assert _summary([]) == _summary([user(1, "  \n")]) == ""
+    assert _summary([]) == _summary([user(1, "  \n")]) == _summary([result(1, "search", " ")]) == ""
     assert extract_openings([], max_tokens=40, count_tokens=word_count) == ""
 
 

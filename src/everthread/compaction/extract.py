@@ -273,7 +273,9 @@ def make_candidates(
         for candidate in _statement_candidates(one, salience, values, language, opens=one is first)
     ]
     made += [
-        _call_candidate(outcome, (outcome.last_seq / sources[-1].seq), values) for outcome in call_outcomes(sources)
+        _call_candidate(outcome, (outcome.last_seq / sources[-1].seq), values)
+        for outcome in call_outcomes(sources)
+        if outcome.says_something
     ]
     asked = [candidate for candidate in made if candidate.section == "goal"]
     standing = [candidate for candidate in made if candidate.section == "standing"]

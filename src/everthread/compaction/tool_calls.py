@@ -55,6 +55,11 @@ class CallOutcome:
         return self.result is not None and bool(_FAILED.search(self.result.text[:_READ_CHARS]))
 
     @property
+    def says_something(self) -> bool:
+        """Whether there is more to tell than that a result was empty, of a call that is not in the span."""
+        return self.call is not None or (self.result is not None and bool(self.result.text.strip()))
+
+    @property
     def unanswered(self) -> bool:
         """Whether the call's result is not in the span."""
         return self.result is None
