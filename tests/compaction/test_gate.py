@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from everthread.compaction.extract import extract, extract_openings
-from everthread.compaction.fact_ranking import facts_of_sources, split_kept
+from everthread.compaction.fact_ranking import facts_of_sources, rank_facts, split_kept
 from everthread.compaction.gate import Accepted, Rejected, check_summary
 from everthread.compaction.sources import Source, TokenCounter
 from everthread.compaction.summary_format import FACTS_SHARE, SECTION_TITLES, strip_mentions
@@ -138,22 +138,26 @@ def test_nothing_can_be_smaller_than_almost_nothing() -> None:
 
 
 @given(texts(), spans(), st.integers(40, 300), counters())
+@example("KeyError: 'seq'", [user(1, "Hi! How are you?\nKeyError: 'seq'")], 40, word_count)
 @patient
 def test_whatever_is_accepted_is_smaller_than_its_source_and_within_the_limit(
     summary: str, sources: list[Source], max_tokens: int, count_tokens: TokenCounter
 ) -> None:
     source_tokens = sum(count_tokens(source.text) for source in sources)
+    facts = facts_of_sources(sources)
     verdict = check_summary(
         summary,
         sources,
-        facts_of_sources(sources),
+        facts,
         count_tokens=count_tokens,
         source_tokens=source_tokens,
         max_tokens=max_tokens,
     )
     if isinstance(verdict, Accepted):
         assert 0 < verdict.tokens == count_tokens(verdict.text) <= min(max_tokens, source_tokens - 1)
-        assert verdict.facts_kept == len(split_kept(verdict.text, facts_of_sources(sources))[0]) <= verdict.facts_total
+        worth_keeping = rank_facts(facts, sources)
+        assert verdict.facts_kept == len(split_kept(verdict.text, worth_keeping)[0])
+        assert verdict.facts_kept <= verdict.facts_total == len(worth_keeping)
 
 
 @pytest.mark.parametrize("role", ["system", "developer"])
