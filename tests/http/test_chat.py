@@ -250,6 +250,15 @@ async def test_i19_an_answer_given_again_under_a_key_comes_as_it_is_said(client:
     assert (other.status_code, other.json()["code"]) == (422, "key_reused")
 
 
+async def test_what_is_answered_with_and_without_a_stream_is_declared(client: httpx.AsyncClient, app: FastAPI) -> None:
+    operation = app.openapi()["paths"][f"{API}/conversations/{{conversation_id}}/regenerate"]["post"]
+    await client.post(f"{API}/chat", json={"message": "hello", "conversation_id": "c"})
+    for stream in (False, True):
+        answer = await client.post(f"{API}/conversations/c/regenerate", json={"stream": stream})
+        kind = answer.headers["content-type"].partition(";")[0]
+        assert kind in operation["responses"][str(answer.status_code)]["content"]
+
+
 async def test_a_turn_is_cancelled_and_keeps_what_it_said(client: httpx.AsyncClient) -> None:
     async with client.stream("POST", f"{API}/chat/stream", json={"message": "hello", "conversation_id": "c"}) as answer:
         told = []

@@ -1979,6 +1979,7 @@ export interface paths {
                     };
                     content: {
                         "application/json": components["schemas"]["Answered"];
+                        "text/event-stream": unknown;
                     };
                 };
             };

@@ -43,6 +43,10 @@ router = APIRouter(tags=["chat"])
 EVENT_STREAM: dict[int | str, dict[str, Any]] = {
     200: {"description": "Events as they come, each with its number as id.", "content": {"text/event-stream": {}}}
 }
+ANSWER_OR_EVENTS: dict[int | str, dict[str, Any]] = {
+    200: EVENT_STREAM[200]
+    | {"description": "The answer; with `stream`, events as they come, each with its number as id."}
+}
 OptionalId = Annotated[str | None, Field(default=None, min_length=1, max_length=MAX_ID_CHARACTERS)]
 
 
@@ -216,7 +220,7 @@ async def list_todos(conversation: ConversationDep, turns: TurnServiceDep) -> Re
 @router.post(
     "/conversations/{conversation_id}/regenerate",
     response_model=Answered,
-    responses=problem_responses(500, 501, 502),
+    responses=ANSWER_OR_EVENTS | problem_responses(500, 501, 502),
 )
 async def regenerate(
     conversation: ConversationDep, how: Regenerate, caller: CallerDep, turns: TurnServiceDep, request: Request
