@@ -24,6 +24,7 @@ from everthread.core.nouns import Hit, Hits, MatchStrength, Message, Ref
 from everthread.core.paths import is_on, segments
 from everthread.core.ports import PlacedMessage, Postings, Store
 from everthread.core.queries import Term
+from everthread.core.timeouts import time_limit
 from everthread.history.payload_json import payload_of
 from everthread.history.search_query import parse_query
 from everthread.history.snippets import snippet
@@ -466,7 +467,7 @@ async def _find_similar(
         not_understood = f"{meaning.embedder.name} understands nothing of this text"
         return _SimilarPassages(reason=_MEANING_IS_OFF if understood_share else not_understood)
     try:
-        async with asyncio.timeout(services.policy.time_limit_seconds):
+        async with time_limit(services.policy.time_limit_seconds):
             vector = await meaning.embedder.query(text)
             passages = await meaning.vectors.near(owner, conversation, meaning.embedder.name, vector, _MAX_SIMILAR)
             late = conversation is not None and await is_behind(services.store, meaning, Ref(owner, conversation))

@@ -13,7 +13,6 @@ route ─▶ recall ∥ retrieve ─▶ plan ⇄ tools ─▶ finalize ─▶ pe
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable, Sequence, Set
@@ -32,6 +31,7 @@ from langgraph.runtime import Runtime
 from everthread.context.assemble import Context
 from everthread.core.errors import ContextOverflow, EverthreadError, NotFound
 from everthread.core.events import Recalled
+from everthread.core.timeouts import time_limit
 from everthread.core.tools import WHEN_NAMED
 from everthread.core.turn_events import Compacted, Recall, StateChanged
 from everthread.core.turns import MESSAGE_KEY
@@ -115,7 +115,7 @@ async def _choose_collection(state: AppState, ctx: TurnContext) -> tuple[str | N
         ctx.collection_why = "named in the request"
         return named, []
     try:
-        async with asyncio.timeout(ctx.agent.limits.retrieve_seconds):
+        async with time_limit(ctx.agent.limits.retrieve_seconds):
             chosen = await ctx.agent.knowledge.route(ctx.conversation.owner, ctx.question)
     except (EverthreadError, TimeoutError):
         return None, ["route"]
@@ -159,7 +159,7 @@ async def _assemble_first(state: AppState, ctx: TurnContext, recalls: bool) -> t
     """With what the question brings back; when that fails or takes too long, with window and summaries alone."""
     if recalls or (ctx.features.memory and ctx.question.strip()):
         try:
-            async with asyncio.timeout(ctx.agent.limits.recall_seconds):
+            async with time_limit(ctx.agent.limits.recall_seconds):
                 return await assemble_context(state, ctx, query=ctx.question), []
         except (ContextOverflow, NotFound):  # would fail without recall too
             raise
@@ -174,7 +174,7 @@ async def retrieve(state: AppState, ctx: TurnContext) -> dict[str, Any]:
     if knowledge is None or collection is None or not state.get("use_retrieval"):
         return {}
     try:
-        async with asyncio.timeout(ctx.agent.limits.retrieve_seconds):
+        async with time_limit(ctx.agent.limits.retrieve_seconds):
             found = await knowledge.search(ctx.conversation.owner, collection, ctx.question)
     except (EverthreadError, TimeoutError):
         ctx.event_log.emit(lambda number: Recall(number=number, collection=collection, degraded=["retrieve"]))

@@ -6,7 +6,6 @@ the child, whose id is the `context_id`.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Sequence
 from typing import Annotated, TypedDict
@@ -17,6 +16,7 @@ from pydantic import Field
 
 from everthread.conversation import Conversation
 from everthread.core.errors import EverthreadError
+from everthread.core.timeouts import time_limit
 from everthread.core.turn_events import Done, Failed, TurnEvent
 from everthread.runs.engine import LiveTurn
 from everthread.turn.agent import SUBAGENT
@@ -100,7 +100,7 @@ async def _begin_child_turn(
 async def _wait_for_result(live: LiveTurn, child: Conversation, seconds: float) -> SubagentResult:
     last: TurnEvent | None = None
     try:
-        async with asyncio.timeout(seconds):
+        async with time_limit(seconds):
             async for event in live.event_log.listen():
                 last = event
     except TimeoutError:

@@ -19,6 +19,7 @@ from langgraph.types import Command
 
 from everthread.core.entries import EntryOrigin
 from everthread.core.errors import EverthreadError
+from everthread.core.timeouts import time_limit
 from everthread.core.turn_events import ToolCall, ToolResult
 from everthread.turn.model_call import offered_tools
 from everthread.turn.result import PLOT, merge_results, not_drawn
@@ -120,7 +121,7 @@ async def _run_call(
     request = {"type": "tool_call", "name": call["name"], "args": call["args"], "id": call["id"]}
 
     async def invoke() -> object:
-        async with asyncio.timeout(limit):
+        async with time_limit(limit):
             return await tool.ainvoke(request, config)
 
     # A tool may raise anything: gathered, it is a value. What is no Exception (a cancellation) still goes through.

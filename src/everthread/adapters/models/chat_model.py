@@ -22,6 +22,7 @@ from everthread.context.budget import Budget, Calibration, apply_calibration, ca
 from everthread.context.message_format import Provider
 from everthread.core.errors import EverthreadError, ModelTimeout, StoreError
 from everthread.core.ports import Calibrations
+from everthread.core.timeouts import restart, time_limit
 
 _CHECK_SECONDS: Final = 1.0
 """How often the timeout is moved on while chunks come: doing it for each would cost more than the chunk."""
@@ -95,14 +96,14 @@ class RetryingChatModel:
         for attempt in range(self.retry.attempts):
             has_chunks = False
             try:
-                async with asyncio.timeout(limit) as deadline:
+                async with time_limit(limit) as deadline:
                     check_at = clock() + _CHECK_SECONDS
                     async for chunk in stream_chunks(model, messages, config, options):
                         has_chunks = True
                         yield chunk
                         if (now := clock()) > check_at:
                             check_at = now + _CHECK_SECONDS
-                            deadline.reschedule(now + limit)
+                            restart(deadline, limit)
                 return
             except Exception as problem:  # noqa: BLE001 - the stream's edge: providers' errors have no root
                 failure = self._failure(problem)

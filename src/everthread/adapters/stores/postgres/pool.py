@@ -28,6 +28,7 @@ from everthread.core.blobs import Blobs
 from everthread.core.clock import Clock, to_micros
 from everthread.core.errors import DATABASE_CLOSED, Invalid, StoreBusy, StoreError
 from everthread.core.failpoints import reach
+from everthread.core.timeouts import time_limit
 from everthread.core.timings import Timings
 
 R = TypeVar("R")
@@ -187,7 +188,7 @@ class Pool:
         """A connection of the pool. StoreBusy when none becomes free."""
         asked_at = time.perf_counter()
         try:
-            async with asyncio.timeout(self.address.command_timeout):
+            async with time_limit(self.address.command_timeout):
                 connection = await self._connections.acquire()
         except TimeoutError as problem:
             raise errors.none_free(self.address) from problem
