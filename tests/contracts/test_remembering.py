@@ -280,7 +280,7 @@ async def test_an_agent_remembers_and_forgets_by_what_it_is_shown(et: Everthread
     )  # fmt: skip
     assert memory.id[-8:] in answer.text
     again = await remember(conv, "drinks only sencha", subject="drink")
-    assert "past" in again.text
+    assert "kept as history" in again.text
     likely = await forget(conv, "sencha")
     assert "Nothing was forgotten yet" in likely.text
     (newest,) = await conv.remembered()

@@ -39,7 +39,7 @@ class SubagentResult(TypedDict):
 @tool(CALL_SUBAGENT)
 async def call_subagent(
     task: Annotated[
-        str, Field(description="What is to be done, complete in itself: it sees nothing of this conversation")
+        str, Field(description="What to do, with everything it needs to know: it sees nothing of this conversation")
     ],
     max_loops: Annotated[int, Field(ge=1, le=_MAX_LOOPS, description="How many steps it may take")] = 10,
     tools: Annotated[

@@ -68,7 +68,7 @@ def format_todos(todos: Sequence[Todo]) -> str:
 async def use_skill(
     tool_context: ToolContext,
     name: str,
-    file: Annotated[str, Field(description="a file that lies beside it; empty for the skill itself")] = "",
+    file: Annotated[str, Field(description="a file in the folder of the skill; empty for the skill itself")] = "",
 ) -> str:
     """Read how to do one kind of work before doing it. The skills there are:"""
     skill = SkillSet(skills=tuple(tool_context.skills)).get(name.removeprefix("@"))

@@ -42,8 +42,8 @@ def tools(tool_context: ToolContext) -> Sequence[BaseTool]:
 
 async def run_command(
     tool_context: ToolContext,
-    command: Annotated[str, Field(min_length=1, max_length=20_000, description="for sh, in the workspace")],
-    timeout_seconds: Annotated[float, Field(gt=0, description="after which it is killed")] = 30.0,
+    command: Annotated[str, Field(min_length=1, max_length=20_000, description="run by sh, in the workspace")],
+    timeout_seconds: Annotated[float, Field(gt=0, description="the command is killed after this time")] = 30.0,
 ) -> str:
     """Run a command in the workspace. It sees the workspace and what the system has installed, nothing else; it has no
     network and no terminal. What it leaves running is killed."""

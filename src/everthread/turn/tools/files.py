@@ -33,8 +33,8 @@ def tools(tool_context: ToolContext) -> Sequence[BaseTool]:
 async def read_file(
     tool_context: ToolContext,
     path: Path,
-    first_line: Annotated[int, Field(ge=1, description="where to begin")] = 1,
-    lines: Annotated[int, Field(ge=1, le=MAX_LINES, description="how many")] = 400,
+    first_line: Annotated[int, Field(ge=1, description="the first line to read")] = 1,
+    lines: Annotated[int, Field(ge=1, le=MAX_LINES, description="number of lines")] = 400,
 ) -> str:
     """Read a text file of the workspace, by its lines."""
     size, body = await tool_context.files.run(lambda workspace: _read(workspace, path))
@@ -66,8 +66,8 @@ def _cut(line: str) -> str:
 async def write_file(
     tool_context: ToolContext,
     path: Path,
-    text: Annotated[str, Field(description="what it is to hold")],
-    append: Annotated[bool, Field(description="after what it holds, not in its place")] = False,
+    text: Annotated[str, Field(description="the content of the file")],
+    append: Annotated[bool, Field(description="add to the end instead of replacing the file")] = False,
 ) -> str:
     """Write a text file into the workspace, folders included."""
 
@@ -87,7 +87,7 @@ def _before(workspace: Workspace, path: str) -> bytes:
 
 
 async def list_files(
-    tool_context: ToolContext, folder: Annotated[str, Field(description="all when empty")] = ""
+    tool_context: ToolContext, folder: Annotated[str, Field(description="empty means all")] = ""
 ) -> str:
     """The files of the workspace, with their sizes; uploads are in the folder uploads."""
     found = await tool_context.files.run(lambda workspace: workspace.files(folder))
@@ -99,9 +99,16 @@ async def list_files(
 
 async def search_files(
     tool_context: ToolContext,
-    text: Annotated[str, Field(min_length=1, max_length=1_000, description="words as they stand there, in any case")],
-    names: Annotated[str, Field(description="only in files whose path is like this, such as *.md")] = "*",
-    folder: Annotated[str, Field(description="all when empty")] = "",
+    text: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=1_000,
+            description="the exact words to look for; upper and lower case do not matter",
+        ),
+    ],
+    names: Annotated[str, Field(description="only in files whose path matches this pattern, such as *.md")] = "*",
+    folder: Annotated[str, Field(description="empty means all")] = "",
 ) -> str:
     """Find lines in the workspace's text files."""
     found = await tool_context.files.run(lambda workspace: list(_lines(workspace, text.casefold(), names, folder)))

@@ -61,12 +61,13 @@ async def plot(
     kind: ChartKind,
     title: Annotated[str, Field(min_length=1, max_length=200)],
     series: Annotated[
-        dict[str, Values], Field(min_length=1, max_length=MAX_SERIES, description="numbers by the name of their line")
+        dict[str, Values],
+        Field(min_length=1, max_length=MAX_SERIES, description="the numbers of each line, by its name"),
     ],
-    x: Annotated[list[str | float], Field(description="what stands below; 1, 2, 3 … when empty")] = [],  # noqa: B006
+    x: Annotated[list[str | float], Field(description="values of the x axis; 1, 2, 3 … if empty")] = [],  # noqa: B006
     x_label: str = "",
     y_label: str = "",
-    name: Annotated[str, Field(description="of the files; made from the title when empty")] = "",
+    name: Annotated[str, Field(description="name of the files; taken from the title if empty")] = "",
 ) -> str:
     """Draw numbers: a PNG, a PDF and a CSV with the same numbers, in the folder plots of the workspace."""
     chart = _check(Chart(kind, title, x, series, x_label, y_label))
