@@ -68,7 +68,7 @@ async def _create(et: Everthread, owner: str) -> Conversation:
     said = [*await writer.story(turns()), *writer.subagent_call(), *await writer.story(more_turns())]
     for stretch in _split_for_compactions(said, CompactionPolicy().keep_recent):
         await conversation.append(stretch)
-        await conversation.compact_if_due(compaction=_ONE_SUMMARY_EACH)
+        await conversation.compact(compaction=_ONE_SUMMARY_EACH)
     await _edit_question(conversation, said)
     await conversation.remember(ALLERGY, scope="conversation", seq=1)
     await _run_closing_turns(et, conversation)
