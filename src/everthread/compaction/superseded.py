@@ -273,7 +273,8 @@ def _nearest(later: _Statement, seq: int, said: Sequence[tuple[int, int, _Statem
     are the earlier ones with their seqs and places."""
     if not later.revises or not later.values:
         return None
-    is_brief = len(later.words) <= _BRIEF_WORDS
+    names_nothing = later.text.isascii() or _CHANGES_ALONE.match(later.text) is not None
+    is_brief = names_nothing and len(later.words) <= _BRIEF_WORDS
     able = (
         (own_seq, at)
         for own_seq, at, own in said
@@ -284,6 +285,12 @@ def _nearest(later: _Statement, seq: int, said: Sequence[tuple[int, int, _Statem
     return max(able, default=(0, None))[1]
 
 
+_CHANGES_ALONE = re.compile(
+    r"(?:那么?|就|还是|算了|嗯+|好的?|行|不|再|请|帮我|把?它|这个|时间|日期|都|要|也|想|先|对不起|抱歉|不好意思|其实|等等"
+    r"|[，,。！!、\s\d月号日点:：]){0,12}"
+    "(?:改|换|挪|移|推迟|提前|延|调|加|减|涨|降)"
+)
+"""A Chinese statement that does not say what it changes."""
 _BY_ASSISTANT = re.compile(r"(?:assistant|ai|instruction|system|tool): |(?:助手|指示|系统|工具)：")
 _LABEL = re.compile(r"^(?:user|assistant|human|ai|instruction|system|tool): |^(?:用户|助手|指示|系统|工具)：")
 _REPLY = re.compile(r" → (?:user: |assistant: |human: |ai: |用户：|助手：)?")
@@ -384,7 +391,8 @@ _NO_SUBJECT = frozenset(
         " actual actually decide decided decision let let's raise raised lower always please euro euros eur usd dollars"
         " th st nd rd k pm monday tuesday wednesday thursday friday saturday sunday january february march april june"
         " july august september october november december jan feb mar apr jun jul aug sept sep oct nov dec "
-        "用户 助手 指示 系统 工具 改成 改为 取消 换成 还是 改到 提高"
+        "用户 助手 指示 系统 工具 改成 改为 取消 换成 还是 改到 提高 "
+        "年 月 号 日 天 点 分 半 周 元 块 万 千 百 到 上午 下午 晚上 早上 中午 今天 明天 后天 昨天 日期 时间 期改 间改"
     ).split()
 )
 """What says who speaks, that something changes, or when, and not what."""
