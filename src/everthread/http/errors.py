@@ -236,7 +236,7 @@ async def _on_invalid_request(request: Request, problem: Exception) -> Response:
     return _response(PROBLEM_TYPES[errors.Invalid], "invalid", detail, parts=parts)
 
 
-_TYPE_NAME = re.compile(r"(?:str|int|float|bool|none|(?:list|dict)\b.*|[\w-]+\[.*\])")
+_TYPE_NAME = re.compile(r"(?:str|int|float|bool|none|(?:list|dict)\b.*|[\w-]{1,100}\[.{0,500}\])")
 """How pydantic names the one of several types that it tried."""
 
 
