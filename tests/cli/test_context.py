@@ -344,7 +344,7 @@ def test_columns_stand_below_each_other_whatever_the_width_of_characters(quick: 
     quick("append", "c1", "--title", "旅行计划：昆明慢车", input=[user("x")])
     quick("append", "c2", "--title", "plain", input=[user("x")])
     head, *rows = quick("ls").out.splitlines()
-    place = cell_len(head[: head.index("entries")]) + len("entries")
+    place = cell_len(head[: head.index("messages")]) + len("messages")
     for row in rows:
         before_time = row[: row.index("202")].rstrip()
         assert cell_len(before_time) == place, row

@@ -48,6 +48,8 @@ class Client:
     """How many answers were given again, as far as we were told."""
     forks: int = 0
     begun_forks: int = 0
+    acts: int = 0
+    """How many of all acts were acknowledged."""
 
     async def work(self) -> None:
         """Until the service is gone."""
@@ -58,6 +60,7 @@ class Client:
             await self.send("POST", "/chat", {"conversation_id": self.name, "message": "where were we?"})
             while True:
                 await self.dice.choice(acts)()
+                self.acts += 1
 
     async def send(self, method: str, path: str, body: Any) -> Any:
         answer = await self.http.request(method, f"{API}{path}", json=body)
@@ -127,7 +130,10 @@ async def kill_again_and_again(
             service.spawn()
             await service.until_it_listens()
             working = [asyncio.create_task(client.work()) for client in clients]
-            await asyncio.sleep(dice.uniform(0.3, 2))
+            # Killed by what was done, not by the clock: on a slow machine nothing would have been erased yet.
+            enough = sum(client.acts for client in clients) + dice.randint(3, 15)
+            while sum(client.acts for client in clients) < enough and not any(one.done() for one in working):
+                await asyncio.sleep(dice.uniform(0, 0.05))
             service.kill()
             await asyncio.gather(*working)
     async with everthread.open(url, worker=False) as et:

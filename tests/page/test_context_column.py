@@ -60,7 +60,7 @@ def test_the_next_request_counts_what_the_agent_adds_and_says_what_comes_on_top(
     assert told["tokens"] > httpx.get(address).json()["tokens"]
     context = card(page, "Context for the next request")
     expect(context.locator(".figure")).to_contain_text(f"{told['tokens']:,} of")
-    expect(context).to_contain_text("The next question comes on top")
+    expect(context).to_contain_text("Your next question is added to this.")
 
 
 def test_what_is_to_do_stands_with_its_state(page: Page) -> None:

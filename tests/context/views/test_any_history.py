@@ -47,9 +47,14 @@ async def go_through(seed: int, turns: int, limit: int, model: Hostile) -> None:
 
 
 def kept_by_the_log(history: list[Message]) -> list[Message]:
-    """Without what is no JSON, which the log refuses."""
+    """Without what the log refuses: what is no JSON, and messages of users with neither text nor blocks."""
     clean: list[Message] = json.loads(json.dumps(history), parse_constant=lambda _: None)
-    return clean
+    return [message for message in clean if not is_empty_of_a_user(message)]
+
+
+def is_empty_of_a_user(message: Message) -> bool:
+    content = message.get("data", message).get("content", "")
+    return (message.get("role") or message.get("type")) in ("user", "human") and not isinstance(content, str | list)
 
 
 def parts_of(history: list[Message], rng: Random) -> list[list[Message]]:
