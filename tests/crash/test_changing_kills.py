@@ -132,8 +132,9 @@ async def kill_again_and_again(
             working = [asyncio.create_task(client.work()) for client in clients]
             # Killed by what was done, not by the clock: on a slow machine nothing would have been erased yet.
             enough = sum(client.acts for client in clients) + dice.randint(3, 15)
-            while sum(client.acts for client in clients) < enough and not any(one.done() for one in working):
-                await asyncio.sleep(dice.uniform(0, 0.05))
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while sum(client.acts for client in clients) < enough:  # noqa: ASYNC110 - told by acts of the clients
+                    await asyncio.sleep(dice.uniform(0, 0.05))
             service.kill()
             await asyncio.gather(*working)
     async with everthread.open(url, worker=False) as et:
