@@ -116,5 +116,6 @@ async def test_what_two_servers_do_at_once_is_done_whole_or_refused(durable_url:
                 message.seq for message in await history(await other.conversations.get("shared"), branch=branch.id)
             ]
             assert shown == sorted(set(shown))
-        assert (await conv.context()).tokens > 0
+        await conv.append([says("and after all that?")])  # a branch may have been left with nothing to show
+        assert "and after all that?" in str((await conv.context()).messages[-1])
     assert len(refused) < 60

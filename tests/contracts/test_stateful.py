@@ -378,6 +378,7 @@ def drive(new_database: NewDatabase, limits: settings) -> None:
     run_state_machine_as_test(OnThisStore, settings=patient)
 
 
+@pytest.mark.timeout(600)  # twelve histories on PostgreSQL: where other work takes the cores, two minutes are too few
 def test_i3_any_sequence_of_calls_leaves_what_the_model_has(new_database: NewDatabase) -> None:
     drive(new_database, QUICK)
 
