@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import orjson
 
@@ -263,14 +263,6 @@ def _drafts(
             yield _Draft(given, quotes, provider, policy)
 
 
-class _Placed(NamedTuple):
-    """A message of the request, with the one of the log that it is."""
-
-    message: Fields
-    seq: int | None = None
-    prepared: PreparedMessage | None = None
-
-
 class _Draft:
     """The request before anything is left out: one dialect, valid, and each message with its source."""
 
@@ -279,13 +271,13 @@ class _Draft:
         self._quotes = quotes
         self._policy = policy
         self._provider = provider
-        placed: list[_Placed] = []
+        placed: list[PreparedMessage] = []
         if given.system:
-            placed.append(_Placed({"role": "system", "content": given.system}))
-        placed += [_Placed(one.message, stored.seq, one) for stored in given.standing for one in self._prepared(stored)]
+            placed.append(PreparedMessage({"role": "system", "content": given.system}))
+        placed += [one for stored in given.standing for one in prepare(stored, provider)]
         recorded_at = len(placed) if quotes else None
         if quotes:
-            placed.append(_Placed(record_message(quotes.blocks)))
+            placed.append(PreparedMessage(record_message(quotes.blocks)))
         asked_at = next(
             (at for at in reversed(range(len(given.window))) if is_user_turn(given.window[at].payload)), None
         )
@@ -295,13 +287,13 @@ class _Draft:
                 recalled_at = len(placed)
                 recalled = [recalled_block(one).block for one in given.recalled]
                 reminded = [memory_block(one).block for one in given.reminded]
-                placed.append(_Placed(recalled_message(recalled, reminded)))
+                placed.append(PreparedMessage(recalled_message(recalled, reminded)))
             placed += self._window_message(at, stored)
         report = repair_report(
             [one.message for one in placed],
             given.live_calls,
             provider=provider,
-            repaired=[None if one.prepared is None else one.prepared.repaired for one in placed],
+            repaired=[one.repaired for one in placed],
         )
         self.repairs = report.repairs
         self._seqs = [
@@ -311,31 +303,33 @@ class _Draft:
         self._recalled_at = next((at for at, sources in enumerate(report.sources) if sources == (recalled_at,)), None)
         self._left_out = self._omitted_by_repair(placed)
         old_before = self._first_recent()
-        short = elide(report.messages, old_before=old_before, seqs=self._first_seqs, policy=policy)
+        self._not_plain = report.not_plain
+        """Where there is more than words of a user or an assistant: nowhere else are instructions, results, images."""
+        short = elide(
+            report.messages, old_before=old_before, seqs=self._first_seqs, policy=policy, only=self._not_plain
+        )
         self.messages = short.messages
         self.clamps = short.clamps
-        known = [one.prepared for one in placed if one.prepared is not None]
-        counted = {id(one.repaired.message): one.tokens for one in known if one.repaired is not None}
+        self._systems = frozenset(at for at in self._not_plain if is_system(self.messages[at]))
+        counted = {id(one.repaired.message): one.tokens for one in placed if one.repaired is not None}
         self.sizes = [
             quotes.tokens if at == self._record_at else counted.get(id(message)) or message_tokens(message)
             for at, message in enumerate(short.messages)
         ]
         self.tokens = sum(self.sizes)
 
-    def _prepared(self, stored: LogMessage) -> Sequence[PreparedMessage]:
-        return prepare(stored, self._provider)
-
-    def _window_message(self, at: int, stored: LogMessage) -> list[_Placed]:
+    def _window_message(self, at: int, stored: LogMessage) -> Sequence[PreparedMessage]:
         """A message of the window. An instruction given in mid conversation will stand with the others at the start, so
         it says where it was given; the prompt of the start, sent again, does not."""
-        told = [_Placed(one.message, stored.seq, one) for one in self._prepared(stored)]
-        if not is_system(stored.payload) or at < (leading := self._given.leading):
+        told = prepare(stored, self._provider)
+        is_plain = len(told) == 1 and told[0].is_plain
+        if is_plain or not is_system(stored.payload) or at < (leading := self._given.leading):
             return told
         first = (*self._given.standing, *self._given.window[:leading])
         if content_of(stored.payload) in (self._given.system, *(content_of(one.payload) for one in first)):
             return told
         return [
-            _Placed({**one.message, "content": given_at(one.message.get("content"), stored.seq)}, stored.seq)
+            PreparedMessage({**one.message, "content": given_at(one.message.get("content"), stored.seq)}, stored.seq)
             for one in told
         ]
 
@@ -357,9 +351,9 @@ class _Draft:
 
     @property
     def system_tokens(self) -> int:
-        return sum(size for message, size in zip(self.messages, self.sizes, strict=True) if is_system(message))
+        return sum(self.sizes[at] for at in self._systems)
 
-    def _omitted_by_repair(self, placed: Sequence[_Placed]) -> list[Omission]:
+    def _omitted_by_repair(self, placed: Sequence[PreparedMessage]) -> list[Omission]:
         """Messages that no request can hold (a result of no call, an empty one), with what was wrong."""
         shown = {seq for seqs in self._seqs for seq in seqs}
         wrong = {placed[repair.index].seq: str(repair.kind) for repair in self.repairs}
@@ -447,7 +441,7 @@ class _Draft:
                 found.append(
                     Piece(
                         message=index,
-                        kind="system" if is_system(self.messages[at]) else "window",
+                        kind="system" if at in self._systems else "window",
                         tokens=sent.sizes[at],
                         seqs=self.seqs_of([at]),
                         form="in_part" if at in short else "whole",
@@ -487,10 +481,11 @@ class _Draft:
     def parts(self, sent: _Sent, *, exact: bool) -> tuple[Part, ...]:
         """What each part of what is sent counts to."""
         tokens = sent.sizes
-        guessed = {at for at, message in zip(tokens, sent.messages, strict=True) if has_media(message)}
-        standing = [index for index in tokens if is_system(self.messages[index])]
+        sent_at = dict(zip(tokens, sent.messages, strict=True))
+        guessed = {at for at in self._not_plain if at in sent_at and has_media(sent_at[at])}
+        standing = [index for index in tokens if index in self._systems]
         system = sum(tokens[index] for index in standing)
-        spoken = [index for index in tokens if index not in standing]
+        spoken = [index for index in tokens if index not in self._systems]
         summaries = self._quotes.summaries
         remembered, summed, pinned = self._record_parts()
         reminded = min(self.recalled_tokens, memories_tokens(self._given.reminded))

@@ -12,7 +12,7 @@ without a serializer's envelope.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -91,19 +91,22 @@ def elide(
     old_before: int = 0,
     seqs: Sequence[int | None] | None = None,
     policy: ClampPolicy = DEFAULT_POLICY,
+    only: Iterable[int] | None = None,
 ) -> Elision:
     """The view's long tool results, and the images that are old or too large to be sent, by reference.
 
     `old_before` is the position where the recent messages begin. It should move as the window's start does, in
-    jumps: what is elided anew each turn changes the beginning of every request.
+    jumps: what is elided anew each turn changes the beginning of every request. `only` are the positions of the
+    messages that may have results, images or files, where that is known.
     """
-    shown: list[Message] = []
+    shown = list(messages)
     clamps: list[Clamp] = []
-    for index, message in enumerate(messages):
+    for index in range(len(messages)) if only is None else only:
+        message = messages[index]
         seq = seqs[index] if seqs is not None else None
         short = elide_message(message, is_old=index < old_before, seq=seq, policy=policy)
-        shown.append(short)
         if short is not message:
+            shown[index] = short
             before, after = message_tokens(message), message_tokens(short)
             reason: ClampReason = "old" if index < old_before else "long_result"
             clamps.append(Clamp(index=index, tokens_before=before, tokens_after=after, reason=reason))

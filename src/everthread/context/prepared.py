@@ -24,10 +24,17 @@ class PreparedMessage(NamedTuple):
     too."""
 
     message: Fields
-    repaired: RepairedMessage | None
-    """None where no provider has a role for it."""
-    tokens: int
+    seq: int | None = None
+    """The message of the log that it is."""
+    repaired: RepairedMessage | None = None
+    """None where no provider has a role for it, or it was written for this request."""
+    tokens: int = 0
     """Of the repaired message."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is nothing but words of a user or an assistant."""
+        return self.repaired is not None and self.repaired.is_plain
 
 
 def prepare(stored: LogMessage, provider: Provider | None) -> Sequence[PreparedMessage]:
@@ -35,7 +42,7 @@ def prepare(stored: LogMessage, provider: Provider | None) -> Sequence[PreparedM
     carries several results."""
     known = stored.prepared.get(provider)
     if known is None:
-        known = stored.prepared[provider] = tuple(_prepare(message, provider) for message in _told(stored))
+        known = stored.prepared[provider] = tuple(_prepare(message, stored.seq, provider) for message in _told(stored))
     return known
 
 
@@ -46,11 +53,11 @@ def _told(stored: LogMessage) -> Sequence[Fields]:
     return told
 
 
-def _prepare(message: Fields, provider: Provider | None) -> PreparedMessage:
+def _prepare(message: Fields, seq: int, provider: Provider | None) -> PreparedMessage:
     if not is_message(message):
-        return PreparedMessage(message, None, 0)
+        return PreparedMessage(message, seq)
     repaired = repair_message(message, provider=provider)
-    return PreparedMessage(message, repaired, message_tokens(repaired.message))
+    return PreparedMessage(message, seq, repaired, message_tokens(repaired.message))
 
 
 def _without_forged_blocks(message: Fields) -> Fields:

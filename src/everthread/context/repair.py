@@ -22,7 +22,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from everthread.context.message_format import (
     INVALID_ARGUMENTS,
@@ -47,7 +47,7 @@ from everthread.context.message_format import (
     with_result_ids,
 )
 from everthread.context.repair_message import MessageRepairKind, RepairedMessage, repair_message
-from everthread.context.units import CallRef, Pairing, pair_results
+from everthread.context.units import CallRef, Pairing, pair
 
 OPENING = "[the conversation starts with the assistant]"
 
@@ -84,6 +84,7 @@ def repair_report(
         messages=tuple(item.message for item in view),
         sources=tuple(item.sources for item in view),
         repairs=tuple(log.repairs),
+        not_plain=tuple(at for at, item in enumerate(view) if not item.is_plain),
     )
 
 
@@ -96,7 +97,7 @@ def _repair_each(
             log.note("unknown_role", ViewItem({}, (index,)))
             continue
         fixed = fixed or repair_message(message, provider=provider)
-        item = ViewItem(fixed.message, (index,))
+        item = ViewItem(fixed.message, (index,), fixed.is_plain)
         for kind, call_id in fixed.done:
             log.note(kind, item, call_id)
         yield item
@@ -112,17 +113,17 @@ def _system_slot(items: list[ViewItem], log: RepairLog) -> tuple[list[ViewItem],
     sent again with every turn: of each name (or of none) only the newest stands, and it replaces the one of
     that name at the start.
     """
-    leading = next((at for at, item in enumerate(items) if not is_system(item.message)), len(items))
+    leading = next((at for at, item in enumerate(items) if not item.is_system), len(items))
     newest: dict[object, ViewItem] = {}
     for item in items[leading:]:
-        if is_system(item.message):
+        if item.is_system:
             name = item.message.get("name")
             if name in newest:
                 log.note("system_superseded", newest[name])
             newest[name] = item
     for item in newest.values():
         log.note("system_moved", item)
-    spoken = [item for item in items[leading:] if not is_system(item.message)]
+    spoken = [item for item in items[leading:] if not item.is_system]
     return _newest_per_name([*items[:leading], *newest.values()], log), spoken
 
 
@@ -147,7 +148,7 @@ def _newest_per_name(system: list[ViewItem], log: RepairLog) -> list[ViewItem]:
 def _without_empty(items: list[ViewItem], log: RepairLog) -> Iterator[ViewItem]:
     for item in items:
         message = item.message
-        if role_of(message) == "tool" or calls_of(message) or has_content(message):
+        if item.is_plain or role_of(message) == "tool" or calls_of(message) or has_content(message):
             yield item
         else:
             log.note("empty_message", item)
@@ -168,7 +169,7 @@ def _without_trailing_space(items: list[ViewItem], log: RepairLog) -> list[ViewI
     if trimmed == content:
         return items
     log.note("trimmed", last)
-    return [*items[:-1], replace(last, message={**last.message, "content": trimmed})]
+    return [*items[:-1], last._replace(message={**last.message, "content": trimmed})]
 
 
 def _with_opening(items: list[ViewItem], log: RepairLog) -> list[ViewItem]:
@@ -216,14 +217,21 @@ class RepairReport:
     sources: tuple[tuple[int, ...], ...]
     """For each message of the view the positions in the input it comes from; none when it is ours."""
     repairs: tuple[Repair, ...]
+    not_plain: tuple[int, ...]
+    """Which messages of the view are more than words of a user or an assistant."""
 
 
-@dataclass(frozen=True, slots=True)
-class ViewItem:
-    """A message of the view, and the positions in the input it comes from."""
+class ViewItem(NamedTuple):
+    """A message of the view, and the positions in the input it comes from. A named tuple: one is made for every message
+    of every request."""
 
     message: Fields
     sources: tuple[int, ...]
+    is_plain: bool = False
+
+    @property
+    def is_system(self) -> bool:
+        return not self.is_plain and is_system(self.message)
 
 
 @dataclass(slots=True)
@@ -250,9 +258,9 @@ class CallRepair:
     def __init__(self, items: list[ViewItem], live: frozenset[str], log: RepairLog) -> None:
         self.items = items
         self.ledger = log
-        self.calls = [calls_of(item.message) for item in items]
-        self.answers = [results_of(item.message) for item in items]
-        self.pairing: Pairing = pair_results([item.message for item in items])
+        self.calls = [() if item.is_plain else calls_of(item.message) for item in items]
+        self.answers = [() if item.is_plain else results_of(item.message) for item in items]
+        self.pairing: Pairing = pair(self.calls, self.answers)
         newest = {
             call.id: CallRef(at, slot)
             for at, made in enumerate(self.calls)
@@ -275,7 +283,7 @@ class CallRepair:
                 continue
             elif self.answers[at]:
                 if said := self._other_blocks(at):
-                    out.append(replace(item, message={**item.message, "content": said}))
+                    out.append(item._replace(message={**item.message, "content": said}))
             else:
                 out.append(item)
         for ref in sorted(self.pairing.orphans | self.pairing.repeats):
@@ -315,7 +323,7 @@ class CallRepair:
         if answer.message not in run:
             self.ledger.note("moved_result", item, told.call_id)
         if told.block is not None:
-            return replace(item, message=item.message["content"][told.block])
+            return item._replace(message=item.message["content"][told.block])
         self.placed.add(answer.message)
         return item
 
@@ -382,7 +390,7 @@ class CallRepair:
         for before, after in zip(self.calls[at], sent, strict=True):
             if before.id != after.id:
                 self.ledger.note("renamed_call", item, before.id)
-        return replace(item, message=with_calls(item.message, sent))
+        return item._replace(message=with_calls(item.message, sent))
 
     def _with_result_ids(self, carrier: int) -> ViewItem:
         """A carrier whose results answer the ids their calls now have."""
@@ -392,7 +400,7 @@ class CallRepair:
             call = self.call_of.get(CallRef(carrier, slot))
             if call is not None and self.ids[call] != answer.call_id:
                 changed.append(replace(answer, call_id=self.ids[call]))
-        return replace(item, message=with_result_ids(item.message, changed)) if changed else item
+        return item._replace(message=with_result_ids(item.message, changed)) if changed else item
 
 
 def _unique_ids(calls: Sequence[Sequence[Call]], live: frozenset[CallRef]) -> dict[CallRef, str]:

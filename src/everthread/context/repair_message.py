@@ -66,6 +66,9 @@ class RepairedMessage:
 
     message: Fields
     done: list[tuple[MessageRepairKind, str]] = field(default_factory=list)
+    is_plain: bool = False
+    """Whether somebody says words with it and nothing else: no instruction, no calls and no results, so that nothing
+    has to be done about it in the order of a request. Nearly all messages are."""
 
     def set(self, key: str, value: object, why: MessageRepairKind) -> None:
         self.message = {**self.message, key: value}
@@ -87,7 +90,16 @@ def repair_message(message: Message, *, provider: Provider | None = None) -> Rep
     _fix_blocks(draft, provider)
     _fix_calls(draft)
     _fix_name(draft)
+    draft.is_plain = _is_plain(draft.message)
     return draft
+
+
+def _is_plain(message: Fields) -> bool:
+    content = message.get("content")
+    if type(content) is not str or not content.strip():
+        return False
+    role = role_of(message)
+    return role == "user" or (role == "assistant" and not calls_of(message))
 
 
 def _unwrapped(message: Message) -> Fields:

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 
 from everthread.context.message_format import (
     REASONING_BLOCKS,
+    Call,
+    CallResult,
     Message,
     blocks_of,
     calls_of,
@@ -88,20 +90,24 @@ class Pairing:
 
 
 def pair_results(messages: Sequence[Message]) -> Pairing:
-    """Match every result with its call; total, in one pass over the messages."""
+    """Match every result with its call."""
+    return pair(list(map(calls_of, messages)), list(map(results_of, messages)))
+
+
+def pair(calls_made: Sequence[Sequence[Call]], results: Sequence[Sequence[CallResult]]) -> Pairing:
+    """The same, from the calls and the results of every message; total, in one pass over them."""
     pairing = Pairing()
     open_calls: dict[str, list[CallRef]] = {}
     newest_caller: list[CallRef] = []
     without_id: list[tuple[CallRef, list[CallRef]]] = []
-    for position, message in enumerate(messages):
-        calls = calls_of(message)
+    for position, calls in enumerate(calls_made):
         if calls:
             newest_caller = [CallRef(position, slot) for slot in range(len(calls))]
             by_id: dict[str, list[CallRef]] = {}
             for ref, call in zip(newest_caller, calls, strict=True):
                 by_id.setdefault(call.id, []).append(ref)
             open_calls.update(by_id)
-        for slot, answer in enumerate(results_of(message)):
+        for slot, answer in enumerate(results[position]):
             ref = CallRef(position, slot)
             if answer.call_id:
                 _assign(pairing, ref, open_calls.get(answer.call_id, ()))
