@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, convert_to_messages
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import add_ai_message_chunks
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
@@ -23,6 +23,7 @@ from everthread.core.errors import ModelError, ModelOverflow
 from everthread.core.payloads import block_type
 from everthread.core.turns import MESSAGE_KEY
 from everthread.turn import skills
+from everthread.turn.plain_messages import to_langchain
 from everthread.turn.state import AppState
 from everthread.turn.turn_context import MessageInProgress, TurnContext
 
@@ -97,13 +98,13 @@ async def assemble_context(
 
 def request_messages(context: Context, passages: str, *, must_answer: bool = False) -> list[BaseMessage]:
     """The request as LangChain has it, with the passages before the newest question."""
-    messages = [dict(message) for message in context.messages]
+    messages = list(context.messages)
     if passages:
         place = max((n for n, one in enumerate(messages) if one.get("role") == "user"), default=len(messages))
         messages.insert(place, {"role": "user", "content": passages})
     if must_answer:
         messages.append({"role": "user", "content": _ANSWER_NOW})
-    return list(convert_to_messages(messages))
+    return to_langchain(messages)
 
 
 def system_prompt(state: AppState, ctx: TurnContext) -> str:
