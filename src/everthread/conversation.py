@@ -57,7 +57,7 @@ from everthread.recall import for_context
 from everthread.recall.memories import Memories, memories_for_context
 from everthread.recall.memory_extraction import memories_read_until
 from everthread.recall.memory_intents import QuarantineMemories
-from everthread.recall.memory_rules import extract_by_rules, may_hold_memories
+from everthread.recall.memory_rules import holds_memories, may_hold_memories
 from everthread.recall.memory_selection import ContextMemories, may_be_shown
 from everthread.recall.policy import Scope, check_scope
 from everthread.recall.provenance import MemorySourceFound, Spread, find_spread, memories_reached, source_of_memory
@@ -266,7 +266,7 @@ class Conversation:
         """Whether users' words hold something for who will read them: a model, or else the rules."""
         runtime = self._runtime
         has_model = runtime.summariser is not None or runtime.policy.summary_model is not None
-        return any(may_hold_memories(text) if has_model else extract_by_rules(text) for text in said)
+        return any(may_hold_memories(text) if has_model else holds_memories(text) for text in said)
 
     def _to_embed(self, count: int) -> Sequence[NewJob]:
         """A job that makes vectors of what is said, where that is not left until somebody asks for meaning; one waits,

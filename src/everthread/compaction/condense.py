@@ -8,7 +8,7 @@ mostly been settled since, so open points fade with age.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
 
@@ -34,6 +34,7 @@ from everthread.context.ingredients import QuotedMemory, QuotedSummary
 from everthread.context.quotes import record_frame_tokens, summary_block
 from everthread.context.tokens import count_tokens
 from everthread.core.compactions import Compaction
+from everthread.core.text_memo import TextMemo
 from everthread.text.facts import Fact, find_facts
 from everthread.text.language import Language, readable
 from everthread.text.sentences import split_sentences
@@ -136,6 +137,7 @@ def forget_summaries() -> None:
     """Forget what was remembered of the texts of summaries: stores do that when they erase."""
     summary_block.cache_clear()
     summaries_within.cache_clear()
+    _in_mind.clear()
     forget_statements()
 
 
@@ -173,13 +175,24 @@ def _keeps_in_mind(summary: QuotedSummary, memory: QuotedMemory) -> bool:
     seq = memory.message
     if seq is None or not memory.is_confirmed or not summary.first_seq <= seq <= summary.last_seq:
         return False
+    lines = _in_mind(summary.text).get(seq)
+    if not lines:
+        return False
     own = stems_of(_OF_WHOM.sub("", memory.text, count=1))
-    return any(
-        line.section == "standing" and line.last_seq == seq and replaced_by(line) is None and own <= stems_of(line.text)
-        for line in parse_summary(summary.text)
-        if isinstance(line, SummaryLine)
-    )
+    return any(own <= line for line in lines)
 
+
+def _read_in_mind(text: str) -> Mapping[int, Sequence[frozenset[str]]]:
+    found: dict[int, list[frozenset[str]]] = {}
+    for line in parse_summary(text):
+        if isinstance(line, SummaryLine) and line.section == "standing" and replaced_by(line) is None:
+            found.setdefault(line.last_seq, []).append(stems_of(line.text))
+    return found
+
+
+_in_mind = TextMemo(_read_in_mind, min_chars=0, max_chars=100_000, capacity=512)
+"""The words of the lines that a summary keeps in mind, by the message they are from: each request of a conversation
+quotes the same summaries."""
 
 _OF_WHOM = re.compile(r"^(?:The user(?: said:)?|用户(?:说：)?)")
 """By what a memory says of whom it is."""

@@ -37,5 +37,9 @@ class TextMemo(Generic[T]):
             self._known.put(key, known)
         return known[0]
 
+    def clear(self) -> None:
+        """Forget all results: what they were computed from is erased."""
+        self._known.clear()
+
     def __len__(self) -> int:
         return len(self._known)

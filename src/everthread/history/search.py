@@ -166,6 +166,8 @@ def rank_texts(
     token, as far as they were counted, out of `total`; a token that is not in it is taken to be as frequent as the
     texts show.
     """
+    if not texts:
+        return []
     matcher = _Matcher(query)
     matches = [matcher.match(key, text) for key, text in texts.items() if matcher.has_phrases(text)]
     matches = [match for match in matches if any(match.counts)]

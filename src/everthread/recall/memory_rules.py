@@ -25,6 +25,7 @@ from dataclasses import replace
 from typing import Final
 
 from everthread.core.memories import MemoryKind
+from everthread.core.text_memo import TextMemo
 from everthread.recall.memory_intents import Ended
 from everthread.recall.memory_rules_chinese import CHINESE
 from everthread.recall.memory_rules_english import ENGLISH
@@ -58,6 +59,10 @@ def extract_by_rules(text: str) -> list[ExtractedMemory]:
     ]
     distinct = {(memory.subject or memory.text): memory for memory in found}
     return list(distinct.values())[:_MAX_MEMORIES]
+
+
+holds_memories = TextMemo(lambda text: bool(extract_by_rules(text)), min_chars=96, max_chars=100_000, capacity=4_096)
+"""Whether there are any: asked again of each message of a window that was not read yet, at every turn."""
 
 
 _CUE: Final = re.compile(

@@ -185,7 +185,7 @@ class TermCounter:
     def __init__(self, terms: Sequence[Term], related: RelatedTerms | None = None) -> None:
         forms = {form.token: at for at, term in enumerate(terms) for form in other_forms(term)}
         self._at = forms | {term.token: at for at, term in enumerate(terms) if not term.is_prefix and not term.pattern}
-        self._numbers = [(at, _pieces_of(term), number_pattern(term)) for at, term in enumerate(terms) if term.pattern]
+        self._numbers = [(at, _pieces_of(term), term) for at, term in enumerate(terms) if term.pattern]
         self._has_forms = bool(forms)
         self._in_question = frozenset(self._at)
         self._prefixes = [(at, term.token) for at, term in enumerate(terms) if term.is_prefix]
@@ -202,9 +202,9 @@ class TermCounter:
         if self._has_forms and len(counts) > 1:
             counts = add_counts(counts)
         # What lacks the pieces of a number lacks the number: that costs a fiftieth of looking for it.
-        if numbers := [(at, found) for at, pieces, found in self._numbers if any(map(distinct.issuperset, pieces))]:
+        if numbers := [(at, term) for at, pieces, term in self._numbers if any(map(distinct.issuperset, pieces))]:
             as_folded = fold(text)
-            counts += [(at, times) for at, found in numbers if (times := len(found.findall(as_folded)))]
+            counts += [(at, times) for at, term in numbers if (times := len(number_pattern(term).findall(as_folded)))]
         having: list[str] = []
         if (self._prefixes or self._related_characters) and not text.isascii():
             folded = fold(text)  # each such character of a text begins a token

@@ -101,8 +101,10 @@ def read_postings(
         else:
             rows = connection.execute(sql.NEWEST_TERM_POSTINGS, (match, first, tail.after, cap + 1))
         found[term] = sorted(orjson.loads(rows.fetchone()[0]))
+    waiting = frozenset[str]().union(*(words for _, words in tail.words))
     for term, keys in found.items():
-        keys += [key for key, words in tail.words if has_term(term, words)]
+        if has_term(term, waiting):  # none of those that wait has it else: so it is with nearly all terms
+            keys += [key for key, words in tail.words if has_term(term, words)]
     is_cut = any(len(keys) > cap for keys in found.values())
     found = {term: keys[-cap:] for term, keys in found.items()}
     if conversation is None:
