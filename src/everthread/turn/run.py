@@ -150,7 +150,8 @@ class AgentTurn:
         state = self._request.initial_state(self._conversation)
         # One checkpoint a turn, at its end: messages are in the log before that, and a turn that died is not resumed.
         # It takes the place of the last turn's (checkpoint_intents.py: TURN_KEY).
-        await self._agent.graph.ainvoke(state, config, context=ctx, durability="exit", stream_mode="updates")
+        # Nothing of what it would stream is looked at: `custom` is the one mode in which the graph itself says nothing.
+        await self._agent.graph.ainvoke(state, config, context=ctx, durability="exit", stream_mode="custom")
 
     async def _make_context(self, turn: Turn) -> TurnContext:
         agent, options = self._agent, self._request.options

@@ -23,7 +23,7 @@ import orjson
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool, ToolException
 from langgraph.types import Command
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic.v1 import ValidationError as OldValidationError
 
 from everthread.core.errors import EverthreadError
@@ -92,13 +92,27 @@ def as_tool(
         message = ToolMessage(content=content, artifact=artifact, name=tool_name, tool_call_id=tool_call_id)
         return Command(update={**changes, "messages": [message]}), None
 
+    model = _model_of(
+        tool_name, description or inspect.getdoc(function) or tool_name, schema, offered == "when_named", seconds
+    )
+    return model.model_copy(
+        update={"coroutine": call, "tags": list(model.tags or ()), "metadata": dict(model.metadata or {})}
+    )
+
+
+@lru_cache(maxsize=512)
+def _model_of(name: str, description: str, schema: type[BaseModel], is_when_named: bool, seconds: float) -> BaseTool:
+    """What is the same of a tool in every turn. Cached: pydantic checks it for longer than copying it takes."""
+
+    async def not_given() -> None: ...
+
     tool = StructuredTool(
-        coroutine=call,
-        name=tool_name,
-        description=description or inspect.getdoc(function) or tool_name,
+        coroutine=not_given,
+        name=name,
+        description=description,
         args_schema=schema,
         response_format="content_and_artifact",
-        tags=[WHEN_NAMED] if offered == "when_named" else [],
+        tags=[WHEN_NAMED] if is_when_named else [],
         metadata={"seconds": seconds + _MARGIN_SECONDS},
     )
     return explain_arguments(tool)
