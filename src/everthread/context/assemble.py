@@ -299,6 +299,7 @@ class _Draft:
         self._seqs = [
             [seq for at in sources if (seq := placed[at].seq) is not None] for sources in report.sources
         ]  # more than one where messages were joined
+        self._first_seqs = [seqs[0] if seqs else None for seqs in self._seqs]
         self._record_at = next((at for at, sources in enumerate(report.sources) if sources == (recorded_at,)), None)
         self._recalled_at = next((at for at, sources in enumerate(report.sources) if sources == (recalled_at,)), None)
         self._left_out = self._omitted_by_repair(placed)
@@ -332,10 +333,6 @@ class _Draft:
             PreparedMessage({**one.message, "content": given_at(one.message.get("content"), stored.seq)}, stored.seq)
             for one in told
         ]
-
-    @property
-    def _first_seqs(self) -> list[int | None]:
-        return [seqs[0] if seqs else None for seqs in self._seqs]
 
     @property
     def record_tokens(self) -> int:

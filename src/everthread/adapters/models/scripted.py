@@ -201,7 +201,8 @@ def _message(reply: Reply, messages: Sequence[BaseMessage], number: int) -> AIMe
 
 
 def _usage(messages: Sequence[BaseMessage], reply: Reply) -> UsageMetadata:
-    read = sum(_counted(message.text) for message in messages)
+    texts = (message.content if type(message.content) is str else message.text for message in messages)
+    read = sum(map(_counted, texts))
     arguments = "".join(json.dumps(dict(args)) for _, args in reply.calls)
     written = count_tokens(reply.thinking + reply.text + arguments)
     return UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)
