@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from everthread.compaction.condense import condense, summaries_within
+from everthread.compaction.condense import condense, recent_summaries, summaries_within
 from everthread.compaction.extract import extract
 from everthread.compaction.sources import ChildSummary
 from everthread.context.tokens import count_tokens
@@ -97,6 +97,13 @@ def test_a_summary_of_which_nothing_was_taken_back_is_shown_as_it_is_stored() ->
         _compaction(10, 20, "## Facts\n- user: not the Seehof, the weather was bad [#14]"),
     )
     assert [one.text for one in summaries_within(told, None)] == [one.summary for one in told]
+
+
+def test_what_is_kept_of_quoted_summaries_is_bounded_by_their_texts() -> None:
+    long = "x" * 100_000
+    for _ in range(300):
+        summaries_within((_compaction(1, 9, long + new_id()),), None)
+    assert 0 < len(recent_summaries) <= 161  # 16 MB, and the last of either half
 
 
 def _compaction(first_seq: int, last_seq: int, summary: str) -> Compaction:

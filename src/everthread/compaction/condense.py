@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import accumulate
 
 from everthread.compaction.fact_ranking import fact_weight, rank_facts, split_kept
@@ -34,6 +33,7 @@ from everthread.context.ingredients import QuotedMemory, QuotedSummary
 from everthread.context.quotes import record_frame_tokens, summary_block
 from everthread.context.tokens import count_tokens
 from everthread.core.compactions import Compaction
+from everthread.core.recent import Recent
 from everthread.core.text_memo import TextMemo
 from everthread.text.facts import Fact, find_facts
 from everthread.text.language import Language, readable
@@ -108,10 +108,23 @@ _FRAME_TOKENS = 16
 """What the tags around a summary count to, or a little more."""
 
 
-@lru_cache(maxsize=256)
+recent_summaries: Recent[object, tuple[QuotedSummary, ...]] = Recent(8_000_000)
+"""Those that requests quoted lately, weighed by their characters: all summaries of a long conversation are 200 KB."""
+
+
 def summaries_within(told: tuple[Compaction, ...], room: int | None) -> tuple[QuotedSummary, ...]:
     """Summaries as a request quotes them. Where they are over the room, the newest stay whole in half of it and all
     before them are shortened into one text: what was decided and told by the user first."""
+    key = (tuple((one.id, one.first_seq, one.last_seq, one.tokens_after, one.summary) for one in told), room)
+    known = recent_summaries.get(key)
+    if known is None:
+        known = _quoted_within(told, room)
+        kept = {id(text): len(text) for text in (*(one.summary for one in told), *(one.text for one in known))}
+        recent_summaries.put(key, known, sum(kept.values()))
+    return known
+
+
+def _quoted_within(told: Sequence[Compaction], room: int | None) -> tuple[QuotedSummary, ...]:
     quoted = _with_marks(told)
     sizes = [(one.tokens or 0) + _FRAME_TOKENS for one in quoted]
     if room is None or sum(sizes) <= room:
@@ -136,7 +149,7 @@ def summaries_within(told: tuple[Compaction, ...], room: int | None) -> tuple[Qu
 def forget_summaries() -> None:
     """Forget what was remembered of the texts of summaries: stores do that when they erase."""
     summary_block.cache_clear()
-    summaries_within.cache_clear()
+    recent_summaries.clear()
     _in_mind.clear()
     forget_statements()
 
