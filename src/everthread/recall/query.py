@@ -9,6 +9,7 @@ twice. Other unspaced scripts give pairs.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -148,14 +149,17 @@ def _split_at_han(run: str) -> Iterator[str]:
 class _Words(NamedTuple):
     """The words of a text as tokens."""
 
-    in_order: tuple[str, ...]
-    """Repeats included."""
+    length: int
+    """How many there are, repeats included."""
     distinct: frozenset[str]
+    repeated: Mapping[str, int]
+    """How often it has those that it has more than once: few, and counted once, not for each question."""
 
 
 def _split_words(text: str) -> _Words:
-    words = tuple(tokenize(text))
-    return _Words(words, frozenset(words))
+    words = tokenize(text)
+    times = Counter(words)
+    return _Words(len(words), frozenset(times), {word: count for word, count in times.items() if count > 1})
 
 
 _words_of = TextMemo(_split_words, min_chars=96, max_chars=2_000, capacity=4_096)
@@ -195,9 +199,9 @@ class TermCounter:
 
     def count(self, text: str) -> TermCounts:
         """Count the terms in a text."""
-        words, distinct = _words_of(text)
+        length, distinct, repeated = _words_of(text)
         counts: list[tuple[int, float]] = [
-            (self._at[token], words.count(token)) for token in self._in_question & distinct
+            (self._at[token], repeated.get(token, 1)) for token in self._in_question & distinct
         ]
         if self._has_forms and len(counts) > 1:
             counts = add_counts(counts)
@@ -214,7 +218,7 @@ class TermCounter:
             counts += self._related_counts(having, {at for at, _ in counts})
         if len(counts) > 1:
             counts.sort()
-        return TermCounts(counts, len(words), distinct)
+        return TermCounts(counts, length, distinct)
 
     def _related_counts(self, tokens: Iterable[str], known: Collection[int]) -> list[tuple[int, float]]:
         """What these related words of a text count for the terms that it lacks."""

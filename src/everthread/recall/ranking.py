@@ -28,7 +28,7 @@ between kinds is measured on the messages themselves. `docs/benchmarks/recall.md
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -280,15 +280,15 @@ class _Scorer:
         return max(0.0, 1 - self.weights.tool_damping * tool_share)
 
     @cached_property
-    def contents(self) -> list[frozenset[str]]:
+    def contents(self) -> list[Set[str]]:
         """The words that tell two messages belong together: neither the question's own nor those of any sentence, and
         of the messages read only a few have them."""
         asked = FUNCTION_STEMS.union(term.token for term in self.query.terms)
-        words = [frozenset().union(*(passage.words for passage in passages)) - asked for passages in self.counts]
+        words = [_all_words(passages) for passages in self.counts]
         having = Counter(chain.from_iterable(words))
         most = max(_FEW, _FEW_SHARE * len(words))
-        usual = {word for word, count in having.items() if count > most}
-        return [some - usual for some in words]
+        left_out = asked.union(word for word, count in having.items() if count > most)
+        return [some - left_out for some in words]
 
     @cached_property
     def coherence(self) -> float:
@@ -625,6 +625,11 @@ class _Scorer:
         meaning = [signals.understood_share * signals.similarity.get((key, part), 0.0) for part in range(len(spans))]
         best = max(range(len(spans)), key=lambda part: words[part] + meaning[part])
         return spans[best]
+
+
+def _all_words(passages: Sequence[TermCounts]) -> Set[str]:
+    """The words of a whole message."""
+    return passages[0].words if len(passages) == 1 else frozenset[str]().union(*(one.words for one in passages))
 
 
 def _add_passages(passages: Sequence[TermCounts]) -> TermCounts:
