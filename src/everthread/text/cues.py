@@ -10,20 +10,26 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache
 
-Cue = Callable[[], re.Pattern[str]]
-"""Made when it is first looked for: most programs that import this compact nothing."""
+Cue = Callable[[str], bool]
+"""Whether a sentence shows it."""
 
 
 def _cue(english: str, chinese: str, *, at_start: bool = False) -> Cue:
     """English whole words in any case, or the Chinese; each line of either is an alternative."""
+    anchor = "^" if at_start else ""
 
     @cache
-    def pattern() -> re.Pattern[str]:
+    def pattern(*, with_chinese: bool) -> re.Pattern[str]:
+        """Made when it is first looked for: most programs that import this compact nothing."""
         words, characters = ("|".join(filter(None, map(str.strip, text.split("\n")))) for text in (english, chinese))
-        anchor = "^" if at_start else ""
-        return re.compile(rf"{anchor}\b(?i:{words})\b|{anchor}(?:{characters})")
+        english_only = rf"{anchor}\b(?i:{words})\b"
+        return re.compile(rf"{english_only}|{anchor}(?:{characters})" if with_chinese else english_only)
 
-    return pattern
+    def shows(sentence: str) -> bool:
+        """The Chinese of an English sentence would be looked for at each of its letters."""
+        return pattern(with_chinese=not sentence.isascii()).search(sentence) is not None
+
+    return shows
 
 
 _BREATH = re.compile(
@@ -406,37 +412,37 @@ _RELATIVE_TIME = _cue(
 
 def decides(sentence: str) -> bool:
     """It settles something, or says what has been settled."""
-    return bool(_DECISION().search(sentence))
+    return _DECISION(sentence)
 
 
 def is_lasting(sentence: str) -> bool:
     """It says something of the speaker that will still hold: who they are, what they want, what was wrong."""
-    return bool(_LASTING().search(sentence))
+    return _LASTING(sentence)
 
 
 def is_standing(sentence: str) -> bool:
     """It orders something for all times, or tells of a person what others have to heed: an allergy, a name, a taste."""
-    tells = _may_hold(sentence, _PERSONAL_SIGNS) and _PERSONAL().search(sentence)
-    return bool(tells) or orders_for_good(sentence)
+    tells = _may_hold(sentence, _PERSONAL_SIGNS) and _PERSONAL(sentence)
+    return tells or orders_for_good(sentence)
 
 
 def orders_for_good(sentence: str) -> bool:
     """It says how something is always, or never, to be done."""
-    if not _may_hold(sentence, _RULE_SIGNS) or not _RULE().search(sentence):
+    if not _may_hold(sentence, _RULE_SIGNS) or not _RULE(sentence):
         return False
-    return bool(_RULE().search(without_others_words(sentence)))
+    return _RULE(without_others_words(sentence))
 
 
 def answers_of_person(question: str, answer: str) -> bool:
     """It answers what others have to heed of a person, or how to call them, and is no plain no."""
-    if not _ASKED_OF_PERSON().search(question) or not asks(question) or asks(answer):
+    if not _ASKED_OF_PERSON(question) or not asks(question) or asks(answer):
         return False
-    return not _DENIAL().search(answer) or bool(_EXCEPT().search(answer))
+    return not _DENIAL(answer) or _EXCEPT(answer)
 
 
 def reports_done(sentence: str) -> bool:
     """It says that something has been done: what an assistant tells after doing it."""
-    return bool(_DONE().search(sentence))
+    return _DONE(sentence)
 
 
 def without_opening(sentence: str) -> str:
@@ -446,12 +452,12 @@ def without_opening(sentence: str) -> str:
 
 def is_pending(sentence: str) -> bool:
     """It leaves something to be done."""
-    return bool(_PENDING().search(sentence))
+    return _PENDING(sentence)
 
 
 def revises(sentence: str) -> bool:
     """It takes something back or puts something else in its place."""
-    return _may_hold(sentence, _REVISION_SIGNS) and bool(_REVISION().search(sentence))
+    return _may_hold(sentence, _REVISION_SIGNS) and _REVISION(sentence)
 
 
 def taken_back(sentence: str) -> list[str]:
@@ -461,12 +467,12 @@ def taken_back(sentence: str) -> list[str]:
 
 def reverts(sentence: str) -> bool:
     """It goes back to how something was done before, or to another way of doing it."""
-    return bool(_REVERTS().search(sentence))
+    return _REVERTS(sentence)
 
 
 def revokes(sentence: str) -> bool:
     """It ends what was to hold for good: an order to whoever answers, or what others had to heed of the speaker."""
-    return _may_hold(sentence, _REVOCATION_SIGNS) and bool(_REVOKES().search(sentence))
+    return _may_hold(sentence, _REVOCATION_SIGNS) and _REVOKES(sentence)
 
 
 def denied(sentence: str) -> list[str]:
@@ -480,7 +486,7 @@ def _groups(pattern: re.Pattern[str], sentence: str) -> list[str]:
 
 def aims(sentence: str) -> bool:
     """It says what is wanted."""
-    return bool(_AIM().search(sentence))
+    return _AIM(sentence)
 
 
 def asks(sentence: str) -> bool:
@@ -510,34 +516,34 @@ def proposes(sentence: str) -> bool:
 
 def affirms(sentence: str) -> bool:
     """It opens with a yes."""
-    return bool(_AFFIRMING().search(sentence))
+    return _AFFIRMING(sentence)
 
 
 def gives_leave(sentence: str) -> bool:
     """It approves what was said just before, as a question or not."""
-    return bool(_LEAVE().search(sentence))
+    return _LEAVE(sentence)
 
 
 def is_polite(sentence: str) -> bool:
     """It greets, thanks or cheers."""
-    return bool(_POLITE().search(sentence))
+    return _POLITE(sentence)
 
 
 def praises(sentence: str) -> bool:
     """It answers somebody's news with warmth, which tells nothing new."""
-    return bool(_PRAISE().search(sentence))
+    return _PRAISE(sentence)
 
 
 def is_boilerplate(sentence: str) -> bool:
     """It is what an answer says around its content."""
-    return bool(_BOILERPLATE().search(sentence))
+    return _BOILERPLATE(sentence)
 
 
 def reports_event(sentence: str) -> bool:
     """The speaker reports what they did or are about to do."""
-    return bool(_TELLING().search(sentence))
+    return _TELLING(sentence)
 
 
 def is_relative_in_time(sentence: str) -> bool:
     """It can be dated only from the day it was said."""
-    return bool(_RELATIVE_TIME().search(sentence))
+    return _RELATIVE_TIME(sentence)
