@@ -94,7 +94,18 @@ def _matches(pattern: str, needs: int = 0) -> Sign:
     return Sign(needs, re.compile(pattern).search)
 
 
+FILE_TYPES = (
+    r"(?:py|pyi|ipynb|js|jsx|mjs|ts|tsx|vue|json|jsonl|md|mdx|rst|txt|csv|tsv|ya?ml|toml|ini|cfg|conf|env|lock|html?"
+    r"|css|scss|sql|db|sqlite3?|sh|bash|ps1|bat|go|rs|rb|java|kt|swift|c|cc|cpp|h|hpp|cs|php|lua|r|xml|svg|log|diff"
+    r"|patch|pdf|docx?|xlsx?|pptx?|png|jpe?g|gif|webp|mp[34]|wav|mov|zip|tar|gz|tgz|whl|exe|pem|key)"
+)
 _CHINESE_NUMBER = re.compile("[一二两三四五六七八九十百千]").search
+_OPENING_QUOTE = re.compile(r"(?<!\w)'\w").search
+_counted_thing = re.compile(
+    " (?:year|month|week|day|hour|minute|second|night|kid|child|son|daughter|dog|cat|people|time|percent|dollar|mile"
+    "|kilomet|bag|passenger|ticket|book|page|chapter|session|room|sibling|friend)"
+).search
+_NUMBER_WORD = re.compile(f"(?:{'|'.join(forms.NUMBER_WORDS)}) [a-z]").search
 
 SIGNS: dict[str, Sign] = {
     "am or pm": _matches(r"\d ?[aApP]\.?[mM]", DIGIT),
@@ -116,11 +127,7 @@ SIGNS: dict[str, Sign] = {
     "clock": _matches(r"\d[:：]\d", DIGIT),
     "code number": _holds("HTTP", "tatus", "rror", "rrno", "xit ", "code", needs=DIGIT),
     "counter": Sign(DIGIT, lambda line: "%" in line or not line.isascii()),
-    "counted": _holds(
-        "year", "month", "week", "day", "hour", "minute", "second", "night", "kid", "child", "son", "daughter", "dog",
-        "cat", "people", "time", "percent", "dollar", "mile", "kilomet", "bag", "passenger", "ticket", "book", "page",
-        "chapter", "session", "room", "sibling", "friend",
-    ),
+    "counted": Sign(0, lambda line: _counted_thing(line) and _NUMBER_WORD(line.lower())),
     "curly quote": _holds("“", needs=WIDE),
     "currency": _matches(r"[$€£¥￥]\s?\d", DIGIT),
     "currency word": _matches(
@@ -129,13 +136,19 @@ SIGNS: dict[str, Sign] = {
     "dashed digits": _matches(r"\d-\d", DIGIT),
     "dashes": _holds("--"),
     "decimal": _matches(r"\d\.\d", DIGIT),
-    "defines": _holds("def ", "class ", "function ", "interface ", "struct ", "func ", "fn ", "enum ", "trait "),
+    "defines": Sign(
+        0,
+        re.compile(
+            r"[ \t]{0,40}(?:export |public |async |pub |abstract ){0,3}"
+            "(?:def|class|function|interface|struct|func|fn|enum|trait)[ \t]"
+        ).match,
+    ),
     "digit": Sign(DIGIT),
     "dot file": _matches(r"\.(?:env|git|docker|bash|zsh|npm|editor)"),
     "double quote": _holds('"'),
     "drive": _holds(":\\"),
-    "failure": _matches(r"Error|Exception|Warning|Fault|ERR_|SIG|\bE[A-Z]{3}", UPPER),
-    "file type": _matches(r"\.[a-z]"),
+    "failure": _matches(r"Error|Exception|Warning|Fault|ERR_|SIG|E[A-Z]{3}", UPPER),
+    "file type": _matches(rf"\.{FILE_TYPES}(?![\w/])"),
     "hash": _holds("#", needs=DIGIT),
     "hex": _matches("[0-9a-f]{7}", DIGIT),
     "list comma": _holds("、", needs=WIDE),
@@ -145,7 +158,7 @@ SIGNS: dict[str, Sign] = {
     "ordinal": _matches(r"\d(?:st|nd|rd|th)", DIGIT),
     "phone": _matches(r"\d[ -]\d{3,4}[ -]\d", DIGIT),
     "scheme": _holds("://"),
-    "single quote": _matches(r"(?<!\w)'\w"),
+    "single quote": Sign(0, lambda line: "'" in line and _OPENING_QUOTE(line)),
     "slash": _holds("/"),
     "small month": _matches("jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec", DIGIT),
     "slashed digits": _matches(r"\d/\d", DIGIT),
@@ -156,7 +169,7 @@ SIGNS: dict[str, Sign] = {
     "upper code": _matches("[A-Z0-9]{5}", DIGIT | UPPER),
     "uuid": _matches("[0-9a-fA-F]-[0-9a-fA-F]{4}-", DIGIT),
     "version letter": _matches(r"[vV]\d", DIGIT),
-    "word and number": _matches(r"[A-Za-z+#] \d", DIGIT | UPPER),
+    "word and number": _matches(r"[A-Z][A-Za-z+#]{1,20} \d", DIGIT | UPPER),
 }  # fmt: skip
 
 _has_digit = re.compile(r"\d").search

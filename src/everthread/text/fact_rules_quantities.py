@@ -18,6 +18,9 @@ _SMALL_MONTH = (
 )
 """As chat writes them; "may" and "mar" are words."""
 _NUM = r"\d{1,3}(?:[,，]\d{3}){1,4}(?:\.\d{1,8})?|\d{1,15}(?:\.\d{1,8})?"
+_REST = r"\d{0,2}(?:[,，]\d{3}){1,4}(?:\.\d{1,8})?|\d{0,14}(?:\.\d{1,8})?"
+"""A number after its first digit. A pattern that begins with the digit, and looks back from it, is tried at digits only
+and not at each character."""
 _CN = r"[零〇一二两三四五六七八九十百千万亿]{1,9}"
 _CN_MONTH = r"\d{1,2}|十[一二]|[一二三四五六七八九十]"
 _CN_DAY = r"\d{1,2}|[一二三四五六七八九十]{1,3}"
@@ -25,6 +28,7 @@ _CN_HOUR = r"[01]?\d|2[0-4]|十?[一二两三四五六七八九]|十"
 _CN_HALF = r"凌晨|清晨|早上|上午|中午|下午|傍晚|晚上|夜里|晚"
 # What stands before a number that is not its own: letters and digits of a longer word, a currency sign.
 _ALONE = r"(?<![A-Za-z0-9_.$€£¥￥-])"
+_FIRST_ALONE = r"\d(?<![A-Za-z0-9_.$€£¥￥-]\d)"
 _CN_UNITS = (
     r"(?:个(?:半)?(?:小时|月|人|星期|钟头)?|分钟|秒钟?|小时|公里|千米|厘米|毫米|平方米|平米|公斤|毫秒|英寸|号线|人|天|晚|夜"
     r"|年|月|周|岁|次|单|米|平|斤|克|度|层|楼|页|章|本|杯|张|题|分|节|课|站|折|倍|行|条|件|台|套|间|户|名|位|门|份|只|辆"
@@ -242,7 +246,7 @@ NUMBERS: tuple[FactRule, ...] = (
     fact_rule(
         "number",
         "number and unit",
-        rf"{_ALONE}(?P<n>{_NUM})(?:(?P<scale>[kKM])(?!\w))?[ -]?"
+        rf"(?P<n>{_FIRST_ALONE}(?:{_REST}))(?:(?P<scale>[kKM])(?!\w))?[ -]?"
         rf"(?!(?i:{_NOT_UNITS}))(?P<unit>[A-Za-zµ]{{1,16}})(?![\w(.]\w)",
         normal=_quantity,
         guard=_names_a_unit,
@@ -264,6 +268,10 @@ NUMBERS: tuple[FactRule, ...] = (
     ),
     fact_rule("number", "chinese number", _CN, normal=_number, guard=_is_amount),
     fact_rule(
-        "number", "digit", rf"(?<![A-Za-z0-9_.])-?(?:{_NUM})(?![A-Za-z_]|\.\d)", normal=_number, guard=_is_no_index
+        "number",
+        "digit",
+        rf"[-\d](?<![A-Za-z0-9_.][-\d])(?:(?<=\d)(?:{_REST})|(?<=-)(?:{_NUM}))(?![A-Za-z_]|\.\d)",
+        normal=_number,
+        guard=_is_no_index,
     ),
 )

@@ -18,16 +18,11 @@ from functools import cache, lru_cache
 from operator import itemgetter
 from typing import NamedTuple
 
-from everthread.text.fact_rule import SIGNS, UPPER, FactKind, FactRule, Match, fact_rule, needs_met
+from everthread.text.fact_rule import FILE_TYPES, SIGNS, UPPER, FactKind, FactRule, Match, fact_rule, needs_met
 from everthread.text.fact_rules_names import NOT_NAMES, PEOPLE, PLACES, find_names
 from everthread.text.fact_rules_quantities import DATES, MONEY, MONTH, NUMBERS, TIMES
 from everthread.text.normal_forms import normalise
 
-_FILE_TYPES = (
-    r"(?:py|pyi|ipynb|js|jsx|mjs|ts|tsx|vue|json|jsonl|md|mdx|rst|txt|csv|tsv|ya?ml|toml|ini|cfg|conf|env|lock|html?"
-    r"|css|scss|sql|db|sqlite3?|sh|bash|ps1|bat|go|rs|rb|java|kt|swift|c|cc|cpp|h|hpp|cs|php|lua|r|xml|svg|log|diff"
-    r"|patch|pdf|docx?|xlsx?|pptx?|png|jpe?g|gif|webp|mp[34]|wav|mov|zip|tar|gz|tgz|whl|exe|pem|key)"
-)
 _URL_END = r"\s<>\"'`（）()\[\]{}，。；、！？"
 _HAN = r"[\u4e00-\u9fff]"
 _NUMBERED_LABELS = "Step|Option|Example|Phase|Task|Part|Day|Week|Method|Item|Table|Figure|Section|Chapter"
@@ -82,7 +77,7 @@ _ADDRESSES: tuple[FactRule, ...] = (
     fact_rule(
         "file",
         "file type",
-        rf"(?<![\w./-])[A-Za-z0-9_][\w-]{{0,60}}(?:\.[\w-]{{1,30}}){{0,2}}\.{_FILE_TYPES}(?![\w/])",
+        rf"(?<![\w./-])[A-Za-z0-9_][\w-]{{0,60}}(?:\.[\w-]{{1,30}}){{0,2}}\.{FILE_TYPES}(?![\w/])",
         in_code=True,
     ),
     fact_rule(
@@ -271,16 +266,14 @@ def _fenced(text: str) -> bytearray:
 def _facts_in_line(line: str, in_code: bool) -> tuple[_LineFact, ...]:
     """In the order of the line; of two that begin at one place the earlier rule's first."""
     met = needs_met(line)
+    to_try: list[int] = []
+    for test, places in _signs_for(met, in_code):
+        if test is None or test(line):
+            to_try += places
     claimed = bytearray(len(line))
     found: list[_LineFact] = []
-    signs: dict[str, object] = {}
-    for rule, test in _rules_for(met, in_code):
-        if test is not None:
-            if rule.sign not in signs:
-                signs[rule.sign] = test(line)
-            if not signs[rule.sign]:
-                continue
-        found += _facts_by_rule(rule, line, claimed)
+    for place in sorted(to_try):
+        found += _facts_by_rule(RULES[place], line, claimed)
     if met & UPPER and not in_code:
         for start, end in find_names(line):
             if 1 not in claimed[start:end]:
@@ -293,10 +286,13 @@ _cached_line = lru_cache(maxsize=_CACHED_LINES)(_facts_in_line)
 
 
 @cache
-def _rules_for(met: int, in_code: bool) -> tuple[tuple[FactRule, Callable[[str], object] | None], ...]:
-    """The rules to try on a line that has so much, each with the test of its sign."""
-    signed = [(rule, SIGNS[rule.sign]) for rule in RULES if rule.in_code or not in_code]
-    return tuple((rule, sign.test) for rule, sign in signed if sign.needs & ~met == 0)
+def _signs_for(met: int, in_code: bool) -> list[tuple[Callable[[str], object] | None, list[int]]]:
+    """The signs to look for in a line that has so much, each with the places of its rules."""
+    places: dict[str, list[int]] = {}
+    for place, rule in enumerate(RULES):
+        if (rule.in_code or not in_code) and SIGNS[rule.sign].needs & ~met == 0:
+            places.setdefault(rule.sign, []).append(place)
+    return [(SIGNS[sign].test, some) for sign, some in places.items()]
 
 
 def _facts_by_rule(rule: FactRule, line: str, claimed: bytearray) -> Iterator[_LineFact]:
