@@ -7,7 +7,7 @@ relevance), and more for each fact that no chosen line holds yet.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
@@ -174,9 +174,16 @@ class _Room:
 
 def _next(pool: _Pool, room: _Room, wanted: list[int]) -> int | None:
     """The best that fits and adds something. What does neither now never will, so it leaves the pool."""
-    ranking = [wanted.pop(0)] if wanted else sorted(pool.left, key=lambda at: (-pool.worth[at], at))
-    for at in ranking:
+    for at in [wanted.pop(0)] if wanted else _best_first(pool):
         if room.fits(pool.left[at], pool.cost(at)) and pool.worth[at] > 0:
             return at
         del pool.left[at]
     return _next(pool, room, wanted) if wanted or pool.left else None
+
+
+def _best_first(pool: _Pool) -> Iterator[int]:
+    """Mostly the first is taken, so that the others need not be ordered. Of equals the earlier one."""
+    first = max(pool.left, key=pool.worth.__getitem__, default=None)
+    if first is not None:
+        yield first
+        yield from sorted(pool.left, key=lambda at: (-pool.worth[at], at))
