@@ -50,6 +50,15 @@ def test_what_stands_beside_a_word_does_not_change_the_count(text: str) -> None:
     assert count_tokens(text) == openai.o200k_base().count(text)
 
 
+LINE_PARTS = ("\n", "\n\n", "\r\n", " ", "/", ".", "- ", "a", "1", "…", "é", "我", "\u3000", "\x85", "\u2028", "\x1c")
+
+
+@given(text=st.lists(st.sampled_from(LINE_PARTS), max_size=20).map("…\n".join))
+@settings(max_examples=500)
+def test_lines_counted_one_by_one_are_the_whole(text: str) -> None:
+    assert count_tokens(text) == openai.o200k_base().count(text)
+
+
 def test_more_words_than_are_remembered_are_counted_the_same() -> None:
     texts = [" ".join(f"w{number}x" for number in range(start, start + 900)) for start in range(0, 45_000, 900)]
     assert list(map(count_tokens, texts)) == list(map(openai.o200k_base().count, texts))

@@ -259,7 +259,11 @@ def mention_list(
     `marked` says of the lines which of them no longer hold.
     """
 
-    def listed(size: int) -> str:
-        return format_summary(marked(mention_lines(ranked[:size], said)), language)
+    def listed(size: int, mark: Callable[[Sequence[SummaryLine]], Sequence[SummaryLine]] = marked) -> str:
+        return format_summary(mark(mention_lines(ranked[:size], said)), language)
 
-    return listed(longest_that_fits(len(ranked), lambda size: count_tokens(listed(size)) <= max_tokens))
+    def fits(size: int) -> bool:
+        """Marks only make it longer, and finding them takes most of the time."""
+        return count_tokens(listed(size, list)) <= max_tokens and count_tokens(listed(size)) <= max_tokens
+
+    return listed(longest_that_fits(len(ranked), fits))

@@ -49,6 +49,9 @@ _parts = re.compile(
 ).findall
 """How `o200k_base` splits ASCII."""
 
+_LINE_ENDS = re.compile(r"(?<=\n)(?=[^\s/])")
+"""Where a text beyond ASCII is split first: no token reaches over a line's end to what is no white space. A summary is
+counted again and again while it is made, and its lines stay what they were."""
 _PIECE_CHARS = 262_144
 """Longer texts are counted in pieces, because rs-bpe holds the interpreter while it counts.
 
@@ -68,6 +71,8 @@ def _count_whole(text: str) -> int:
             return _count_of_part(first) + sum(map(_count_of_word, others))
         except KeyError:
             return sum(map(_count_of_part, _parts(text)))
+    if len(text) <= _ORDINARY_CHARS and len(lines := _LINE_ENDS.split(text)) > 1:
+        return sum(map(_counted, lines))
     if len(text) <= _PIECE_CHARS:
         return _count(text)
     pieces = range(0, len(text), _PIECE_CHARS)
