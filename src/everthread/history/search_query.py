@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import repeat
 
 from everthread.core.queries import Group, Query, Term
 from everthread.text.numbers import number_pattern, split_numbers
@@ -63,7 +64,7 @@ def has_term(term: Term, words: frozenset[str]) -> bool:
     if term.spellings:
         return any(all(has_term(piece, words) for piece in pieces) for pieces in term.spellings)
     if term.is_prefix:
-        return any(word.startswith(term.token) for word in words)
+        return any(map(str.startswith, words, repeat(term.token)))
     return term.token in words
 
 

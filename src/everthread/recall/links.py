@@ -41,9 +41,10 @@ def naming(
     query: RecallQuery, idfs: Mapping[Term, float], postings: Mapping[Term, Sequence[int]], spoken: Iterable[int]
 ) -> dict[int, frozenset[int]]:
     """Of these messages, by entry key, those that have most of the question, and which of its terms each has."""
-    having = {term: set(postings.get(term, ())) for term in query.terms}
-    terms = {key: frozenset(at for at, term in enumerate(query.terms) if key in having[term]) for key in spoken}
-    weights = {key: sum(idfs.get(query.terms[at], 0.0) for at in some) for key, some in terms.items()}
+    having = [set(postings.get(term, ())) for term in query.terms]
+    worth = [idfs.get(term, 0.0) for term in query.terms]
+    terms = {key: frozenset([at for at, keys in enumerate(having) if key in keys]) for key in spoken}
+    weights = {key: sum([worth[at] for at in some]) for key, some in terms.items()}
     least = _MIN_NAMED_SHARE * max(weights.values(), default=0.0)
     return {key: terms[key] for key, weight in weights.items() if weight and weight >= least}
 

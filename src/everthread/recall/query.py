@@ -189,8 +189,10 @@ class TermCounter:
     def __init__(self, terms: Sequence[Term], related: RelatedTerms | None = None) -> None:
         forms = {form.token: at for at, term in enumerate(terms) for form in other_forms(term)}
         self._at = forms | {term.token: at for at, term in enumerate(terms) if not term.is_prefix and not term.pattern}
-        self._numbers = [(at, _pieces_of(term), term) for at, term in enumerate(terms) if term.pattern]
-        self._has_forms = bool(forms)
+        self._numbers = [(at, _pieces_of(term), number_pattern(term)) for at, term in enumerate(terms) if term.pattern]
+        self._number_words = frozenset[str]().union(*(one for _, pieces, _ in self._numbers for one in pieces))
+        self._has_wordless_number = any(not all(pieces) for _, pieces, _ in self._numbers)
+        self._forms = frozenset(forms)
         self._in_question = frozenset(self._at)
         self._prefixes = [(at, term.token) for at, term in enumerate(terms) if term.is_prefix]
         self._shares = {term.token: shares for term, shares in (related or {}).items()}
@@ -203,12 +205,10 @@ class TermCounter:
         counts: list[tuple[int, float]] = [
             (self._at[token], repeated.get(token, 1)) for token in self._in_question & distinct
         ]
-        if self._has_forms and len(counts) > 1:
+        if len(counts) > 1 and not self._forms.isdisjoint(distinct):
             counts = add_counts(counts)
-        # What lacks the pieces of a number lacks the number: that costs a fiftieth of looking for it.
-        if numbers := [(at, term) for at, pieces, term in self._numbers if any(map(distinct.issuperset, pieces))]:
-            as_folded = fold(text)
-            counts += [(at, times) for at, term in numbers if (times := len(number_pattern(term).findall(as_folded)))]
+        if self._has_wordless_number or not self._number_words.isdisjoint(distinct):
+            counts += self._number_counts(text, distinct)
         having: list[str] = []
         if (self._prefixes or self._related_characters) and not text.isascii():
             folded = fold(text)  # each such character of a text begins a token
@@ -219,6 +219,12 @@ class TermCounter:
         if len(counts) > 1:
             counts.sort()
         return TermCounts(counts, length, distinct)
+
+    def _number_counts(self, text: str, distinct: frozenset[str]) -> list[tuple[int, float]]:
+        """What lacks the pieces of a number lacks the number: that costs a fiftieth of looking for it."""
+        numbers = [(at, found) for at, pieces, found in self._numbers if any(map(distinct.issuperset, pieces))]
+        as_folded = fold(text) if numbers else ""
+        return [(at, times) for at, found in numbers if (times := len(found.findall(as_folded)))]
 
     def _related_counts(self, tokens: Iterable[str], known: Collection[int]) -> list[tuple[int, float]]:
         """What these related words of a text count for the terms that it lacks."""
