@@ -39,6 +39,7 @@ from statistics import median
 from typing import NamedTuple, overload
 
 from everthread.core.queries import Term
+from everthread.core.text_memo import TextMemo
 from everthread.recall.candidates import NEIGHBOUR_REACH, PostingLists, score_surroundings
 from everthread.recall.links import TOOL_ROLES
 from everthread.recall.markup import WRAPPED_ROLES, blank_tags
@@ -47,7 +48,7 @@ from everthread.recall.query import FUNCTION_STEMS, RecallQuery, RelatedTerms, T
 from everthread.recall.wishes import MAX_WISHES, matters_of
 from everthread.text.bm25 import bm25, idf
 from everthread.text.dates import TimeRange, date_score
-from everthread.text.passages import PassageSpan, estimate_tokens, split_passages
+from everthread.text.passages import WHOLE_TOKENS, PassageSpan, estimate_tokens, split_passages
 from everthread.text.words import fold, tokenize
 
 _WHOLE_SHARE = 0.5
@@ -211,6 +212,10 @@ def _named_in(query: RecallQuery, speakers: Mapping[str, str]) -> list[str]:
     return [name for token, name in speakers.items() if token in words]
 
 
+_spans_of = TextMemo(split_passages, min_chars=WHOLE_TOKENS, max_chars=32_000, capacity=4_096)
+"""Where a message's passages stand: those around a question are ranked for one question after another."""
+
+
 class _Scorer:
     """Scores the messages that were read for one question; each list here has a place for every message."""
 
@@ -221,7 +226,7 @@ class _Scorer:
         self.messages = messages
         self.signals = signals
         self.weights = weights
-        self.spans = [split_passages(message.text) for message in messages]
+        self.spans = [_spans_of(message.text) for message in messages]
         self.is_tool = [message.role in TOOL_ROLES for message in messages]
         count = TermCounter(query.terms, signals.related).count
         said = [blank_tags(message.text) if message.role in WRAPPED_ROLES else message.text for message in messages]
