@@ -49,11 +49,21 @@ _MAX_MEMORIES: Final = 10
 
 def extract_by_rules(text: str) -> list[ExtractedMemory]:
     """The memories that a message holds about who wrote it, and what it takes back of older ones."""
+    said = text[:MAX_READ_CHARACTERS]
+    return _read(said) if _holds_some(said) else []
+
+
+def holds_memories(text: str) -> bool:
+    """Whether there are any: asked of each message of a window that was not read yet, at every turn."""
+    return _holds_some(text[:MAX_READ_CHARACTERS])
+
+
+def _read(text: str) -> list[ExtractedMemory]:
     if not may_hold_memories(text):
         return []
     found = [
         memory
-        for sentence in statements(text[:MAX_READ_CHARACTERS])
+        for sentence in statements(text)
         if not SECRET.search(sentence) and not _NOT_MEANT.search(sentence)
         for memory in _read_sentence(sentence)
     ]
@@ -61,8 +71,9 @@ def extract_by_rules(text: str) -> list[ExtractedMemory]:
     return list(distinct.values())[:_MAX_MEMORIES]
 
 
-holds_memories = TextMemo(lambda text: bool(extract_by_rules(text)), min_chars=96, max_chars=100_000, capacity=4_096)
-"""Whether there are any: asked again of each message of a window that was not read yet, at every turn."""
+_holds_some = TextMemo(lambda text: bool(_read(text)), min_chars=1, max_chars=MAX_READ_CHARACTERS, capacity=2_048)
+"""Each message is asked about as it is appended, whenever a context is made before it was read, and when it is read. Of
+what it says nothing is kept here."""
 
 
 _CUE: Final = re.compile(
