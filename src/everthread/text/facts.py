@@ -204,7 +204,7 @@ RULES: tuple[FactRule, ...] = (
 
 
 _FENCED = re.compile(r"(?ms)^[ \t]{0,8}(```+|~~~+).*?(?:^[ \t]{0,8}\1|\Z)")
-_CACHED_LINES = 1_024
+_CACHED_LINES = 2_048
 _CACHED_CHARACTERS = 1_000
 """While a summary is written its lines are looked at again and again: to choose, to list what is missing, to count."""
 
