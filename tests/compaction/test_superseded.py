@@ -129,3 +129,60 @@ def _compaction(first_seq: int, last_seq: int, summary: str) -> Compaction:
         seconds=0.0,
         created_at=datetime(2024, 5, 3, tzinfo=UTC),
     )
+
+
+def _marked(*lines: str) -> str:
+    """The lines of one summary, condensed."""
+    leaf = ChildSummary(first_seq=1, last_seq=99, text="\n".join(lines))
+    return condense([leaf], max_tokens=400, count_tokens=word_count)
+
+
+def test_something_that_merely_happens_again_replaces_nothing() -> None:
+    text = _marked(
+        "## 决定",
+        "- 用户：隔壁装修又敲墙了 [#3]",
+        "- 用户：空调又坏了，修了40分钟 [#9]",
+        "- 用户：隔壁装修又敲墙了，90分钟 [#20]",
+    )
+    assert "取代" not in text
+
+
+def test_what_others_would_do_replaces_no_decision() -> None:
+    text = _marked(
+        "## Decisions",
+        "- user: We fly to Split for 4 nights, Zadar for 3 nights. [#3]",
+        "- user: Omar's cousin recommended Dubrovnik for 5 nights instead of Zadar. [#9]",
+        "- user: My aunt thinks we should rather go to Zadar by ferry for 2 nights [#11]",
+    )
+    assert "replaced" not in text
+
+
+def test_a_word_that_many_lines_share_names_nothing_that_is_taken_back() -> None:
+    text = _marked(
+        "## Facts",
+        "- user: Nora Falk, booking QX-118, asks for a cot [#3]",
+        "- user: booking QX-240 is for Paul Oduya [#9]",
+        "- user: Lea wants the invoice of booking QX-377 [#14]",
+        "- assistant: The booking was cancelled, shall I make a new one? → user: yes, with breakfast [#20–#21]",
+    )
+    assert "replaced" not in text
+
+
+def test_a_change_that_names_the_former_day_replaces_only_what_said_that_day() -> None:
+    text = _marked(
+        "## Decisions",
+        "- user: The curtain rises on 4 June, the play has three acts and the hero stays [#3]",
+        "- user: The hall must be paid by 30 June and holds 80 guests [#5]",
+        "- user: They moved the payment of the hall from 30 June to 12 June, and the play stays [#9]",
+    )
+    assert "and the hero stays [#3]" in text
+    assert "holds 80 guests (replaced by [#9]) [#5]" in text
+
+
+def test_a_change_that_names_the_old_day_and_the_new_one_marks_what_was_only_told() -> None:
+    text = _marked(
+        "## Facts",
+        "- user: found a piano teacher in Mill Street, 45 an hour, first lesson tuesday 4pm [#3]",
+        "- user: the tuesday lesson got moved to friday 5.30 [#9]",
+    )
+    assert "tuesday 4pm (replaced by [#9]) [#3]" in text

@@ -9,7 +9,7 @@ because the earlier one is the nearest that gives another time, day or amount.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -38,6 +38,8 @@ _ENOUGH = 12
 """Statements from which it can be told how rare a word is."""
 _MARKED_SECTIONS = ("goal", "standing", "decisions", "facts", "open", "mentioned")
 _DECIDED: tuple[Section, ...] = ("goal", "decisions")
+_ONE_THING = 2
+"""Lines at most in which a word may stand by which alone something is taken back."""
 _BRIEF_WORDS = 3
 _BRIEF_REACH = 6
 """A statement that names nothing changes what was said at most so many messages before."""
@@ -128,7 +130,12 @@ class _Statement:
 
     @cached_property
     def revises(self) -> bool:
-        return cues.revises(self.text)
+        return cues.revises(cues.without_advice(self.text))
+
+    @cached_property
+    def former(self) -> Mapping[str, frozenset[str]]:
+        """What it says was before: the 3rd of `moved from the 3rd to the 5th`."""
+        return _values(" ".join(cues.moved_from(self.text)))
 
     @cached_property
     def dropped(self) -> Sequence[frozenset[str]]:
@@ -167,6 +174,7 @@ def _replacing(
     totals = [_total(one.words, weights) for one in changes]
     by_word = _by_word(changes)
     otherwise = [at for at, change in enumerate(changes) if change.dropped_facts or change.slots]
+    often = _often(told)
     found: dict[int, int] = {}
     used: set[int] = set()
     newest = max(seq for seq, _ in changing)
@@ -185,7 +193,7 @@ def _replacing(
         for index, weight in shared.items():
             share = weight / min(whole, totals[index]) if weight > 0 else 0.0
             seq, change = changing[index]
-            if seq > lines[at].last_seq and _replaces(change, own, lines[at].section, share):
+            if seq > lines[at].last_seq and _replaces(change, own, lines[at].section, share, often):
                 used.add(index)
                 found[at] = max(seq, found.get(at, 0))
     said = [(lines[at].last_seq, at, told[at]) for at in open_to]
@@ -215,16 +223,22 @@ def _total(words: frozenset[str], weights: Mapping[str, float]) -> float:
     return sum(weights[word] for word in words)
 
 
-def _replaces(later: _Statement, own: _Statement, section: Section, share: float) -> bool:
-    is_of_it = _takes_back(later, own, section) or _changes(later, own, section, share)
+def _often(told: Sequence[_Statement]) -> frozenset[str]:
+    """Words by which no single thing can be meant: three lines or more are about an "order"."""
+    counts = Counter(word for one in told for word in one.words)
+    return frozenset(word for word, count in counts.items() if count > _ONE_THING)
+
+
+def _replaces(later: _Statement, own: _Statement, section: Section, share: float, often: frozenset[str]) -> bool:
+    is_of_it = _takes_back(later, own, section, often) or _changes(later, own, section, share)
     return is_of_it and not _says_so_itself(own, later)
 
 
-def _takes_back(later: _Statement, own: _Statement, section: Section) -> bool:
+def _takes_back(later: _Statement, own: _Statement, section: Section, often: frozenset[str]) -> bool:
     """By what it says in so many words no longer holds, and by what can hold only once."""
     if later.slots and any(own.slots.get(slot, value) != value for slot, value in later.slots.items()):
         return True
-    if any(words <= own.words for words in later.dropped):
+    if any(words <= own.words and (section != "facts" or not words <= often) for words in later.dropped):
         return True
     if any(words <= own.words and (section in _DECIDED or len(words) > 1) for words in later.denied):
         return True
@@ -233,8 +247,10 @@ def _takes_back(later: _Statement, own: _Statement, section: Section) -> bool:
 
 def _changes(later: _Statement, own: _Statement, section: Section, share: float) -> bool:
     """By being about the same thing, for which `share` of the words speaks."""
-    if not later.revises or share == 0.0:
+    if not later.revises or share == 0.0 or _is_of_another(own, later):
         return False
+    if section != "standing" and _names_both(own, later):
+        return True
     if section == "standing" and not cues.reverts(cues.without_others_words(later.text)):
         return False
     if later.words <= own.words and not (later.dropped or later.denied or _differ(own, later)):
@@ -254,6 +270,22 @@ def _changes(later: _Statement, own: _Statement, section: Section, share: float)
 def _says_so_itself(own: _Statement, later: _Statement) -> bool:
     """Whether it takes back the same."""
     return bool(later.dropped) and any(not gone.isdisjoint(one) for gone in own.dropped for one in later.dropped)
+
+
+def _is_of_another(own: _Statement, later: _Statement) -> bool:
+    """Whether what it changes was another day or amount than is told here."""
+    both = own.values.keys() & later.former.keys()
+    return bool(both) and all(own.values[kind].isdisjoint(later.former[kind]) for kind in both)
+
+
+def _names_both(own: _Statement, later: _Statement) -> bool:
+    """Whether it names the very day or amount that is told here and what comes in its place, of the same thing: the
+    Thursday viewing is on Saturday now."""
+    return not own.words.isdisjoint(later.words) and any(
+        own.values[kind] & later.values[kind] and later.values[kind] - own.values[kind]
+        for kind in own.values.keys() & later.values.keys()
+        if not own.values[kind] - later.values[kind]
+    )
 
 
 def _agree(own: _Statement, later: _Statement) -> bool:
@@ -327,7 +359,7 @@ _WEEKDAY = re.compile(
     r"\b(mon|tues?|wednes|thurs?|fri|satur|sun)day\b|(?:周|星期|礼拜)([一二三四五六日天])", re.IGNORECASE
 )
 _MEASURES = "公斤|公里|小时|分钟|[晚天个人次份张间台位斤升岁层件套]"
-_COUNT = re.compile(rf"(?<![\d.,:/-])(\d{{1,6}})\s?(?:([a-z]{{3,20}})\b|({_MEASURES}))")
+_COUNT = re.compile(rf"(?<![\d.,:/-])(\d{{1,3}}(?:,\d{{3}}){{1,2}}|\d{{1,6}})\s?(?:([a-z]{{3,20}})\b|({_MEASURES}))")
 
 
 def _values(text: str) -> Mapping[str, frozenset[str]]:
@@ -341,7 +373,7 @@ def _values(text: str) -> Mapping[str, frozenset[str]]:
     for match in _WEEKDAY.finditer(text):
         found["weekday"].add((match[1] or match[2]).lower())
     for match in _COUNT.finditer(text):
-        found[stem(match[2] or match[3])].add(match[1])
+        found[stem(match[2] or match[3])].add(match[1].replace(",", ""))
     return {kind: frozenset(values) for kind, values in found.items()}
 
 

@@ -61,24 +61,26 @@ _REVISION = _cue(
     instead|rather|chang(?:e|ed|ing) (?:my|our) mind|no longer|no more|any ?more|cancel\\w*|scrap|call(?:ed)? off
     (?:switch|mov|chang|push|postpon|shift)(?:e|ed|es|ing)?(?: [\\w'-]+){0,5}? (?:to|until|by)
     (?:rais|lower|increas|reduc|extend|bump|renam)(?:e|ed|es|ing|s)?(?: [\\w'-]+){0,5}? (?:to|until|by)
+    (?:mov|chang|push|postpon|shift|rais|lower|extend)(?:e|ed|es|ing)?\\b[^.;!?]{1,60}? from [^.;!?]{1,40}? to
     let'?s not|not .{1,30} after all|(?:doesn'?t|won'?t) work|moved (?:to|from)|is (?:now|off)|booked already
     after all|on second thought
     make (?:it|that) (?:\\d|mon|tue|wed|thu|fri|sat|sun|at |a |the )[\\w']*
     not (?:on )?.{1,40}, (?:it'?s|but|they|it will)
+    (?:doesn'?t|didn'?t|won'?t) work(?: out)?\\W+(?:it'?s|its|we|so|then)
     now (?:on |at |in |it'?s |the ){0,2}(?:\\d[\\w']*|(?:mon|tues|wednes|thurs|fri|satur|sun)day)
     is [\\d.,:]+(?: \\w+)? now
     wait,? no|no,? wait|scratch that|correction|i meant|sorry,? (?:it'?s|make it|has to be|i meant|\\d|one|two|three)
     (?:\\d+|one|two|three|four|five|six|seven|eight)(?: \\w+)?,? not (?:\\d+|one|two|three|four|five|six|seven|eight)
-    (?:go|come|switch)(?:ing)? back to|turn(?:ed)? (?:it |[\\w-]+ )?(?:off|on)
+    (?:go|come|switch)(?:ing)? back to|(?:only )?\\d+(?: [a-z]+)? again|turn(?:ed)? (?:it |[\\w-]+ )?(?:off|on)
     (?:answer|write|reply|talk|speak)(?: [\\w']+){0,4}? again
     i(?:'m|'ll)? (?:[\\w']+ ){1,3}?again|(?<!don't )freeze
-    stop (?:using|writing|answering|replying|sending|reminding|calling|adding)
+    stop (?:using|writing|answering|replying|sending|reminding|calling|adding)|is gone|(?:fell|falls) through
     (?<!don't )(?<!dont )(?<!not )forget (?:about )?(?:the|that|my|those|\\w+ \\d+)|never mind the|drop the
     """,
     """
     改成|改为|改到|改用|改在|改回|改名|换成|换到|换回|取消|不要了|算了|不用.{0,12}了|不去.{0,6}了|推迟|延期|延后|提前到|作废|收回|换人
     (?:改|挪|移|换)(?:到|成|为|了)|没空|不行|还是(?:用|去|坐|选|要|叫|吃|订|走|住|买|按)|而不是|不是.{1,12}[，,]|不再|改主意|恢复|冻结
-    (?:提高|降低?|调高?|加|减少?|涨|增加|缩短?|延长|升)到|又.{1,6}了|(?:不用|不必|别)再|(?:换|改)(?!衣|车|天|乘)[\u4e00-\u9fff]{2}
+    (?:提高|降低?|调高?|加|减少?|涨|增加|缩短?|延长|升)到|又(?:能|可以|要|想|会|开始|改|换|回到|[吃喝用]).{0,6}了|(?:不用|不必|别)再|(?:换|改)(?!衣|车|天|乘)[\u4e00-\u9fff]{2}
     """,
 )
 _TAKEN_BACK = re.compile(
@@ -229,7 +231,7 @@ _PERSONAL_SIGNS = tuple(
 _REVISION_SIGNS = tuple(
     "instead|rather|chang|longer|any more|anymore|no more|cancel|scrap|call|switch|mov|push|postpon|shift|not "
     "|after all|thought|forget|mind|drop|work|now|off|booked|rais|lower|increas|reduc|extend|bump|renam|make |back to"
-    "|turn|again|freeze|stop |wait|scratch|correction|meant|sorry".split("|")
+    "|turn|again|gone|through|freeze|stop |wait|scratch|correction|meant|sorry".split("|")
 )
 _REVOCATION_SIGNS = ("again", "normally", "anymore", "any more", "stop ", "longer", "back to", "forget ")
 
@@ -260,6 +262,15 @@ _REPORTS = re.compile(
     "(?:刚才?|昨天|今天|总|老|也|都|一直|常常?|经常|平时|就|还|跟我|对我|和我){0,3}"
     "(?:说|讲|告诉|认为|觉得|要求|建议|希望|写道|表示|叫我|喊我|称呼?我|让我|[用吃爱喜]|：|:)"
 )
+_ADVICE = re.compile(
+    rf"(?:(?i:{_OTHERS_EN})|(?<![\w'])[A-Z][a-z]+(?:'s [a-z]+)? )(?:(?:also|once|always|would|just) ){{0,2}}"
+    r"(?:suggest|recommend|advis|propos|think|thought|believ|prefer|argu)\w*[^,;.!?]*"
+    rf"|{_OTHERS_ZH}(?:也|还|都|一直|总是?){{0,2}}(?:建议|推荐|认为|觉得|劝我?|主张)[^，。；！？]*"
+)
+_MOVED_FROM = re.compile(
+    r"(?i:\bfrom) (?P<en>[^,.;!?]{1,40}?) (?i:to|until)\b"
+    r"|(?:从|由)(?P<zh>[^，。；！？]{1,16}?)(?:改|换|挪|移|推|提|调|延)"
+)
 _RESUMES = re.compile(
     r"[,.;!?] ?(?i:(?:so|therefore|please|but|that's why|hence)\b)|[\s，。；！,.;]?(?:所以|因此|请|但是?|不过)"
 )
@@ -279,6 +290,11 @@ def without_others_words(sentence: str) -> str:
             return own
         at = resumed.start()
     return own + sentence[at:]
+
+
+def without_advice(sentence: str) -> str:
+    """The sentence without what somebody else would do in the user's place, which changes nothing."""
+    return sentence if len(sentence) > _LONGEST_ORDER else _ADVICE.sub(" ", sentence)
 
 
 _PENDING = _cue(
@@ -463,6 +479,11 @@ def revises(sentence: str) -> bool:
 def taken_back(sentence: str) -> list[str]:
     """What of a sentence it says no longer holds, each thing: the seafood place of `forget the seafood place`."""
     return _groups(_TAKEN_BACK, sentence)
+
+
+def moved_from(sentence: str) -> list[str]:
+    """What it says was before: 30 November of `moved from 30 November to the 15th`."""
+    return _groups(_MOVED_FROM, sentence)
 
 
 def reverts(sentence: str) -> bool:
