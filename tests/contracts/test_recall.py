@@ -137,3 +137,17 @@ async def test_what_models_were_told_goes_with_its_conversation(et: Everthread, 
     report = await et.erase(conversation=conv.id)
     if et.store.__class__.__name__ != "InMemoryStore":
         assert report.reached["prompts"] == 1
+
+
+async def test_a_recalled_call_is_quoted_with_its_arguments(conv: Conversation) -> None:
+    await conv.append([says("the usual table, please")])
+    call = {"id": "c1", "type": "function", "function": {"name": "reserve", "arguments": '{"place": "Osteria Lupo"}'}}
+    await conv.append([{"role": "assistant", "content": "", "tool_calls": [call]}])
+    await conv.append([{"role": "tool", "tool_call_id": "c1", "content": "done"}, says("Ok.", role="assistant")])
+    await tell(conv, 20)
+    await conv.append([says("Is there a table?")])
+    await conv.compact()
+    context = await conv.context(query="was the Osteria Lupo reserved?")
+    recalled = [piece.text for piece in context.pieces if piece.kind == "recalled"]
+    assert any("reserve" in text and "Osteria Lupo" in text for text in recalled)
+    assert all(text.splitlines()[1:-1] != [""] for text in recalled)

@@ -37,6 +37,11 @@ def forget_messages() -> None:
     recent_messages.clear()
 
 
+def quotable_text(payload: payloads.Payload) -> str:
+    """The text of a message; where it only calls tools, what it calls them with."""
+    return payloads.text(payload) or payloads.searchable(payload)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecalledPassage:
     """A passage of an earlier message that has to do with what is asked now."""
@@ -48,11 +53,16 @@ class RecalledPassage:
 
     @property
     def is_whole(self) -> bool:
-        return self.start == 0 and self.end >= len(payloads.text(self.stored.payload))
+        return self.start == 0 and self.end >= len(self._whole)
+
+    @property
+    def _whole(self) -> str:
+        """An empty passage stays empty: requests that were kept before calls were quoted are shown as they were."""
+        return quotable_text(self.stored.payload) if self.end else payloads.text(self.stored.payload)
 
     @property
     def text(self) -> str:
-        whole = payloads.text(self.stored.payload)
+        whole = self._whole
         passage = whole[self.start : self.end]
         return passage if self.is_whole else f"{passage}\n{text_reference(whole, self.stored.seq)}"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from itertools import takewhile
 
-from everthread.context.ingredients import LogMessage, RecalledPassage
+from everthread.context.ingredients import LogMessage, RecalledPassage, quotable_text
 from everthread.context.quotes import recalled_block
 from everthread.context.read_view import View, to_log_message
 from everthread.core import payloads
@@ -134,7 +134,7 @@ class _TurnReader:
         itself = earlier[:1] if answers else []
         answer = [one for one in later if payloads.role(one.payload) == "assistant"]
         parts = [*opening, *itself, *answer]
-        return [RecalledPassage(stored=one, start=0, end=len(payloads.text(one.payload))) for one in parts]
+        return [RecalledPassage(stored=one, start=0, end=len(quotable_text(one.payload))) for one in parts]
 
     def _side_by_side(self, message: PlacedMessage) -> tuple[list[LogMessage], list[LogMessage]] | None:
         """The message and those before it up to the user's, newest first, and the one after it; None if not known."""
