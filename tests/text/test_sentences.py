@@ -94,3 +94,8 @@ def _letters(text: str) -> str:
 def test_a_form_of_address_ends_no_sentence() -> None:
     said = [piece.text for piece in split_sentences("Our contact is Ms. Okoye now. Mme. Roux left.")]
     assert said == ["Our contact is Ms. Okoye now.", "Mme. Roux left."]
+
+
+def test_a_house_number_stays_with_its_street() -> None:
+    texts = [piece.text for piece in split_sentences("Bring it to Graben Str. 7, second floor. The bell is broken.")]
+    assert texts == ["Bring it to Graben Str. 7, second floor.", "The bell is broken."]

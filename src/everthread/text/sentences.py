@@ -42,8 +42,8 @@ _QUOTE = re.compile(r"^\s*>\s?")
 _ENDED = re.compile(r"[.!?。！？…:：;；)\]\"”」』]\s*$")
 _INTRODUCES = re.compile(r"[:：]\s*$")
 _GOES_ON = re.compile(r"^\s*[a-z]")
-_ADDRESSES = re.compile(r"(?:^|\s)(?:Ms|Mx|Mme|Mlle)\.\s*$")
-"""What stands before a name, which `segment` takes for an end."""
+_ADDRESSES = re.compile(r"(?:^|\s)(?:Ms|Mx|Mme|Mlle|[Ss]tr|[Nn]r|Apt|[Rr]m|[Ff]l|[Aa]pprox|[Ii]ncl|[Ee]xcl)\.\s*$")
+"""What stands before a name or a number, which `segment` takes for an end."""
 _HAS_WORD = re.compile(r"\w")
 _SEMICOLON = re.compile(r"(?<=[；;])")
 _BOLD = re.compile(r"(\*\*|__)(?=\S)(.{1,1000}?)(?<=\S)\1")
