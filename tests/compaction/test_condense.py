@@ -19,7 +19,7 @@ LEAVES = [
         first_seq=1,
         last_seq=40,
         text="## Goal\n- user: move the shop by 12 May 2024 [#1]\n## Decisions\n- user: let's use Postgres 14 [#9]\n"
-        "## Open points\n- user: I'm waiting for the invoice [#38]\n## Also mentioned\n- Seaborn; 9310 [#12]",
+        "## Open points\n- user: I'm waiting for the invoice [#38]\n## Also mentioned\n- Seaborn; on port 9310 [#12]",
     ),
     ChildSummary(
         first_seq=41,
@@ -52,7 +52,7 @@ def test_lines_keep_their_section_their_words_and_their_seqs() -> None:
 
 
 def test_listed_facts_are_carried_on() -> None:
-    assert _of(_condensed(LEAVES), "mentioned") == [("9310", 12, 12)]
+    assert _of(_condensed(LEAVES), "mentioned") == [("on port 9310", 12, 12)]
 
 
 def test_when_room_is_short_decisions_outlast_open_points_of_old() -> None:
@@ -118,3 +118,39 @@ def test_what_extracts_say_can_be_condensed_without_losing_all(sources: list[Sou
     text = extract(sources, max_tokens=200, count_tokens=word_count)
     leaf = ChildSummary(first_seq=1, last_seq=600, text=text)
     assert bool(condense([leaf], max_tokens=max_tokens, count_tokens=word_count)) == bool(text)
+
+
+def test_what_tools_changed_outlasts_what_they_looked_up() -> None:
+    looked = "\n".join(
+        f"- run_command(command=kubectl top pods -n shop{n}) → cart-{n} {n}50m [#{n}]" for n in range(2, 30)
+    )
+    leaf = ChildSummary(
+        first_seq=1,
+        last_seq=40,
+        text=f"## Tools used\n{looked}\n- run_command(command=kubectl scale deploy/cart --replicas=6) → scaled [#31]",
+    )
+    assert "--replicas=6" in condense([leaf], max_tokens=200, count_tokens=word_count)
+
+
+def test_no_mark_of_another_line_is_listed_as_a_fact() -> None:
+    leaf = ChildSummary(
+        first_seq=1,
+        last_seq=40,
+        text="## 决定\n- 用户：活动改到15号 [#20]\n## 另外提到\n"
+        "- 排练花了66分钟（已被 [#9] 取代） [#5]\n- 灯光要300元 [#6]",
+    )
+    text = condense([leaf], max_tokens=400, count_tokens=word_count)
+    assert "灯光" in text
+    assert "66" not in text
+    assert "[#9" not in text
+
+
+def test_a_decision_that_answers_a_question_is_the_users() -> None:
+    asides = "\n".join(f"- user: my train was {n} minutes late [#{n}]" for n in range(20, 60))
+    leaf = ChildSummary(
+        first_seq=1,
+        last_seq=60,
+        text="## Decisions\n- assistant: Would 410 a week do for the boat? → user: yes, 430 at most [#5–#6]\n"
+        f"## Facts\n{asides}",
+    )
+    assert "430 at most" in condense([leaf], max_tokens=120, count_tokens=word_count)

@@ -348,3 +348,110 @@ def test_what_was_asked_and_answered_leaves_its_room_to_the_answers(max_tokens: 
     text = extract(talk, max_tokens=max_tokens, count_tokens=count_tokens)
     assert sum(answer in text for _, answer in _ASKED_AND_ANSWERED) >= 2
     assert not any(f"user: {question} [#" in text for question, _ in _ASKED_AND_ANSWERED)
+
+
+def _told(talk: list[Source], max_tokens: int = 400) -> str:
+    return extract(talk, max_tokens=max_tokens, count_tokens=count_tokens)
+
+
+def _of_head(text: str, head: str) -> str:
+    return text.partition(f"## {head}\n")[2].partition("\n## ")[0]
+
+
+_FILLING = [
+    assistant(seq, f"Boat {seq} is in dock {seq * 3} and has {seq + 4} seats for guests.") for seq in range(20, 45)
+]
+
+
+def test_what_was_chosen_in_few_words_is_told_in_those_of_the_confirmation() -> None:
+    talk = [
+        user(1, "I want a table for our club's dinner in Lisbon"),
+        assistant(2, "Casa Azul has one for nine on the terrace; the other places are full."),
+        user(3, "get that one then"),
+        assistant(4, "Casa Azul, terrace, 14 June at 20:15, 9 people, reference CA-771."),
+        user(5, "what do octopus dishes taste like"),
+        assistant(6, "Mild, a little sweet; 40 minutes of cooking make them tender."),
+        *_FILLING,
+    ]
+    decided = _of_head(_told(talk), "Decisions")
+    assert "assistant: Casa Azul, terrace, 14 June at 20:15, 9 people, reference CA-771. [#4]" in decided
+    assert "40 minutes" not in decided
+
+
+def test_a_slip_of_the_tongue_stands_with_its_correction() -> None:
+    talk = [
+        user(1, "I plan our summer fair and need a list of jobs"),
+        assistant(2, "Who does what?"),
+        user(3, "Oskar runs the raffle on Sunday. no wait, Oskar is away, Lena runs it"),
+        *_FILLING,
+    ]
+    assert "Oskar runs the raffle on Sunday. no wait, Oskar is away, Lena runs it [#3]" in _told(talk)
+
+
+def test_who_speaks_stands_with_what_they_want() -> None:
+    talk = [
+        user(1, "Good morning, this is Ilse Varga. I need to return parcel PK-5520, it is the wrong size."),
+        assistant(2, "I made a label."),
+        user(3, "Can you look up parcel PK-9944 for me? Bruno Keller"),
+        assistant(4, "It is on its way."),
+        *_FILLING,
+    ]
+    text = _told(talk)
+    assert "this is Ilse Varga. I need to return parcel PK-5520" in text
+    assert "- user: Bruno Keller [#3]" not in text
+
+
+def test_a_short_request_is_the_goal_before_what_is_told_of_it() -> None:
+    talk = [
+        user(1, "Can you teach me chess? I forgot all the openings since my childhood."),
+        assistant(2, "With pleasure."),
+        *_FILLING,
+    ]
+    assert "Can you teach me chess?" in _of_head(_told(talk), "Goal").splitlines()[0]
+
+
+def test_a_question_that_begins_with_remind_me_is_nothing_left_to_do() -> None:
+    talk = [
+        user(1, "I want to book a boat for our club"),
+        user(3, "remind me what a keel is for"),
+        assistant(4, "It keeps the boat upright."),
+        user(5, "remind me to buy rope before Friday"),
+        *_FILLING,
+    ]
+    pending = _of_head(_told(talk), "Open points")
+    assert "rope" in pending
+    assert "keel" not in pending
+
+
+def test_what_must_be_on_every_paper_is_an_order_and_a_pasted_line_of_others_is_none() -> None:
+    talk = [
+        user(1, "Help me run the building site"),
+        user(3, "Invoices must carry the site's number R-9."),
+        user(5, "[14:20] Uncle Bo: always put mustard on it"),
+        user(7, "Write the letters in French please"),
+        *_FILLING,
+    ]
+    kept = _of_head(_told(talk), "Keep in mind")
+    assert "R-9" in kept
+    assert "French" in kept
+    assert "mustard" not in kept
+
+
+def test_bad_knees_are_kept_in_mind_in_both_languages() -> None:
+    english = [user(1, "Plan a walk for us"), user(3, "My uncle has a bad hip and can't climb."), *_FILLING]
+    chinese = [
+        user(1, "帮我们安排一次郊游，六个人"),
+        user(3, "外公腿脚不便，不能爬山"),
+        *(assistant(seq, f"第{seq}个货架清点完毕，上面有{seq * 7}盒茶叶。") for seq in range(7, 25)),
+    ]
+    assert "bad hip" in _of_head(_told(english), "Keep in mind")
+    assert "腿脚不便" in _of_head(_told(chinese), "长期有效")
+
+
+def test_of_one_table_a_few_phrases_are_listed_and_a_number_is_not_torn() -> None:
+    facts = [Fact(kind="name", text=f"row_{n}", normal=f"row_{n}", seq=1) for n in range(9)]
+    money = Fact(kind="money", text="2,450", normal="2450", seq=2)
+    table, torn = mention_lines([*facts, money], {1: "; ".join(one.text for one in facts), 2: "rent comes to 2,450"})
+    assert len(table.text.split("; ")) == 4
+    assert torn.text == "rent comes to 2,450"
+    assert mention_lines([money], {2: "2,450"}) == []

@@ -28,7 +28,8 @@ from everthread.compaction.summary_format import (
     mention_list,
     parse_summary,
 )
-from everthread.compaction.superseded import forget_statements, mark_superseded, replaced_by, told_later
+from everthread.compaction.superseded import forget_statements, mark_superseded, replaced_by, told_later, without_label
+from everthread.compaction.tool_calls import acts
 from everthread.context.ingredients import QuotedMemory, QuotedSummary
 from everthread.context.quotes import record_frame_tokens, summary_block
 from everthread.context.tokens import count_tokens
@@ -52,13 +53,16 @@ _CONDENSED_SHARES: dict[Section, float] = {
 _SECTION_WEIGHTS: dict[Section, float] = {
     "goal": 0.8,
     "standing": 1.2,
-    "decisions": 1.0,
+    "decisions": 1.3,
     "facts": 0.6,
     "open": 0.8,
     "tools": 0.4,
     "mentioned": 0.0,
 }
+# What a tool changed is asked for longer than what one looked up.
+_ACTED, _LOOKED = 1.0, 0.1
 _NOT_A_USER = ("assistant: ", "助手：", "system: ", "系统：", "ai: ")
+_REPLY_OF_USER = (" → user: ", " → 用户：")
 _LEAST_TOKENS = 50
 _USER_FACT_VALUE, _OTHER_FACT_VALUE = 0.5, 0.2
 
@@ -73,7 +77,9 @@ def condense(summaries: Sequence[ChildSummary], *, max_tokens: int, count_tokens
     if not lines:
         return ""
     language = _language(children)
-    ranked = rank_facts(facts_of_summaries(children), sources_of_summaries(children))
+    holding = [line for line, _ in lines if replaced_by(line) is None and (line.section != "tools" or acts(line.text))]
+    facts = [fact for line in holding for fact in find_facts(without_label(line.text), seq=line.first_seq)]
+    ranked = rank_facts(facts, sources_of_summaries(children))
     prose_tokens = max_tokens - int(max_tokens * LIST_SHARE)
     candidates = _candidates(lines, len(children))
     goals = sorted((one for one in candidates if one.section == "goal"), key=lambda one: one.first_seq)
@@ -88,8 +94,9 @@ def condense(summaries: Sequence[ChildSummary], *, max_tokens: int, count_tokens
     best_first = mark_superseded([lines[candidate.index][0] for candidate in chosen], later, language)
     prose = format_summary(lines_that_fit(best_first, language, prose_tokens, count_tokens), language)
     said: dict[int, str] = {}
-    for line, _ in lines:
-        said[line.first_seq] = f"{said[line.first_seq]}\n{line.text}" if line.first_seq in said else line.text
+    for line in holding:
+        told = without_label(line.text)
+        said[line.first_seq] = f"{said[line.first_seq]}\n{told}" if line.first_seq in said else told
     missing = split_kept(prose, ranked)[1]
     listed = mention_list(missing, said, language, int(max_tokens * LIST_SHARE), count_tokens)
     whole = join_within(prose, listed, max_tokens, count_tokens)
@@ -243,7 +250,9 @@ def facts_of_summaries(children: Sequence[ChildSummary]) -> list[Fact]:
 
 
 def _is_users(line: SummaryLine) -> bool:
-    return line.section not in ("tools", "mentioned") and not line.text.startswith(_NOT_A_USER)
+    if line.section in ("tools", "mentioned"):
+        return False
+    return not line.text.startswith(_NOT_A_USER) or any(reply in line.text for reply in _REPLY_OF_USER)
 
 
 def _candidates(lines: Sequence[tuple[SummaryLine, int]], child_count: int) -> list[CandidateLine]:
@@ -276,4 +285,6 @@ def _top_weight(said: Sequence[str], weights: dict[str, float]) -> float:
 
 def _score(line: SummaryLine, salience: float, progress: float) -> float:
     own = _SECTION_WEIGHTS[line.section] * (progress if line.section == "open" else 1.0)
+    if line.section == "tools":
+        own = _ACTED if acts(line.text) else _LOOKED
     return (own + 0.4 * salience + 0.2 * progress) * (1.0 if _is_users(line) else 0.6)

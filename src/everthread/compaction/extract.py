@@ -22,6 +22,7 @@ from everthread.compaction.scored_sentences import (
     SHORT_TERMS,
     FactValues,
     Statement,
+    confirms_choice,
     is_small_talk,
     opening_request,
     quick_score,
@@ -316,7 +317,8 @@ def _statement_candidates(
     facts = values.facts_in(text, first_seq, one.source.seq)
     if not opens and is_small_talk(one, facts):
         return
-    section = "goal" if opens else section_of(one, holds_facts=bool(facts))
+    settled = confirms_choice(one, holds_facts=bool(facts))
+    section = "goal" if opens else "decisions" if settled else section_of(one, holds_facts=bool(facts))
     yield CandidateLine(
         section=section,
         text=text,
@@ -326,7 +328,7 @@ def _statement_candidates(
         index=one.index,
         weight=max(score(one, section, salience), 1.0 if opens else 0.0),
         facts=facts,
-        terms=frozenset(one.terms),
+        terms=frozenset((*one.terms, *one.question.terms) if one.question else one.terms),
         under=_heading(one.piece.under) if len(one.terms) <= SHORT_TERMS else "",
     )
 

@@ -33,6 +33,20 @@ _LEAST_TERMS = 2
 _LAUGHS = re.compile(
     r"(?i:\b(?:lol|lmao|rofl|(?:ha){2,}h?|(?:he){2,}|xd)\b)|哈{2,}|嘿{2,}|[\U0001f600-\U0001f64f\U0001f923\U0001f929]"
 )
+_SIGNATURE = re.compile(r"[A-Z][\w'’-]+(?: (?:de|der|van|von|di|el|bin|la|[A-Z][\w'’-]*\.?)){1,3}[.!]?")
+"""A name alone, as it stands below a letter."""
+_NAMED = r"[A-Z][\w'’-]+(?: [A-Z][\w'’-]+){0,2}"
+_INTRODUCES_SPEAKER = re.compile(
+    r"(?:(?i:hi|hello|hey|good (?:morning|evening|day|afternoon))[\s,!.]+)?"
+    rf"(?:(?i:this is|it'?s|i'?m) {_NAMED}(?: (?i:here|again))?|{_NAMED} (?i:here|again))(?:, [^.!?]{{1,40}})?[.!:]"
+)
+_CORRECTS = re.compile(
+    r"(?i:(?:oh |ah |ok |hm+ )?(?:no,? wait|wait,? no|scratch that|sorry,|correction\b|i mean(?:t)?\b|or rather\b))"
+    "|不对|说错了|哦不|等等，不"
+)
+_JOINED_CHARS = 300
+# What confirms a choice says so in a sentence.
+_CONFIRMING_TERMS = 14
 # Someone who asks does so at the end of what they say.
 _LAST_PIECES = 2
 # Among so many of the first pieces of the users the goal of a span is looked for.
@@ -58,6 +72,8 @@ class Statement:
     """Whether only people talk: their questions to each other are talk, not tasks."""
     works_alone: bool
     """Whether users are rare in the span: the one who works says what is decided."""
+    after_choice: bool
+    """Whether it is the first that is said after a user chose something in a few words."""
 
 
 def statements_of(sources: Sequence[Source]) -> Iterator[Statement]:
@@ -68,12 +84,13 @@ def statements_of(sources: Sequence[Source]) -> Iterator[Statement]:
     before: list[Statement] = []
     passed_by: tuple[str, str | None] | None = None
     earlier: list[Statement] = []
+    chose = False
     for at, source in enumerate(sources):
         speaker = (source.role, source.name)
         if passed_by is not None and said_something(source):
             before = earlier if passed_by == speaker else before
             passed_by = None
-        pieces = [] if source.is_tool_result else _join_reply(split_sentences(source.text))
+        pieces = [] if source.is_tool_result else _join_pieces(split_sentences(source.text))
         said: list[Statement] = []
         for index, piece in enumerate(pieces):
             words = () if piece.kind == "code" else tuple(terms(piece.text))
@@ -89,11 +106,13 @@ def statements_of(sources: Sequence[Source]) -> Iterator[Statement]:
                     answered=answered[at],
                     among_people=among_people,
                     works_alone=works_alone,
+                    after_choice=chose and index == 0 and not is_user(source),
                 )
             )
         yield from said
         if not said:
             continue  # Tool calls and their results between a question and its answer change nothing.
+        chose = is_user(source) and cues.chooses(source.text)
         if cues.stalls(source.text):
             passed_by, earlier = speaker, before  # "sec" and "ok wait" of who will answer neither
         before = said[-_LAST_PIECES:]
@@ -104,9 +123,19 @@ def said_something(source: Source) -> bool:
     return bool(source.text.strip()) and not source.is_tool_result
 
 
+def confirms_choice(one: Statement, *, holds_facts: bool) -> bool:
+    """Whether it says with its facts what a user just chose in a few words ("book that one")."""
+    text = one.piece.text
+    if not one.after_choice or not holds_facts or one.piece.kind != "prose" or cues.asks(text):
+        return False
+    return len(one.terms) <= _CONFIRMING_TERMS * (1 if text.isascii() else 2)
+
+
 def is_small_talk(one: Statement, facts: dict[str, float]) -> bool:
     """Whether nobody would miss it: no fact, nothing decided, wanted or left to do, and hardly a word of content."""
     text = one.piece.text
+    if one.index > 0 and one.question is None and _SIGNATURE.fullmatch(text):
+        return True
     if facts or one.piece.kind != "prose":
         return False
     if len(one.terms) <= SHORT_TERMS and _LAUGHS.search(text) and not cues.is_standing(text):
@@ -131,6 +160,29 @@ def _answers(one: Statement) -> bool:
 def _least_terms(text: str) -> int:
     """Chinese is counted in pairs of characters, which overlap."""
     return _LEAST_TERMS + 1 if text.isascii() else 2 * _LEAST_TERMS
+
+
+def _join_pieces(pieces: list[TextPiece]) -> list[TextPiece]:
+    """Sentences that say nothing without each other are one: who speaks with what they want, and a slip of the tongue
+    with its correction."""
+    joined: list[TextPiece] = []
+    for piece in _join_reply(pieces):
+        before = joined[-1] if joined else None
+        if (
+            before is not None
+            and before.kind == piece.kind == "prose"
+            and _belongs(before.text, piece.text, len(joined))
+        ):
+            joined[-1] = TextPiece(kind="prose", text=f"{before.text} {piece.text}")
+        else:
+            joined.append(piece)
+    return joined
+
+
+def _belongs(before: str, text: str, index: int) -> bool:
+    if len(before) + len(text) > _JOINED_CHARS:
+        return False
+    return bool(_CORRECTS.match(text)) or (index == 1 and bool(_INTRODUCES_SPEAKER.fullmatch(before)))
 
 
 def _join_reply(pieces: list[TextPiece]) -> list[TextPiece]:
@@ -174,7 +226,8 @@ def _may_be_request(one: Statement) -> bool:
     text = cues.without_opening(one.piece.text)
     if not is_user(one.source) or one.piece.kind != "prose" or cues.is_polite(text) or cues.affirms(text):
         return False
-    return len(one.terms) >= 3 and not is_standing(text) and not _tells_of_person(one)
+    least = _LEAST_TERMS if cues.aims(text) else _LEAST_TERMS + 1
+    return len(one.terms) >= least and not is_standing(text) and not _tells_of_person(one)
 
 
 def _answered(sources: Sequence[Source]) -> list[bool]:
@@ -287,6 +340,7 @@ def _tells_of_person(one: Statement) -> bool:
 
 
 def _section_of_statement(text: str, *, among_people: bool) -> Section:
+    text = cues.without_advice(text)
     if cues.decides(text) or cues.revises(text):
         return "decisions"
     if cues.is_pending(text):
@@ -297,7 +351,10 @@ def _section_of_statement(text: str, *, among_people: bool) -> Section:
 
 def score(one: Statement, section: Section, salience: float) -> float:
     """The worth of a piece without its facts."""
-    act = _by_act(one, section) if is_user(one.source) or one.works_alone else _by_report(one)
+    if is_user(one.source) or one.works_alone:
+        act = _by_act(one, section)
+    else:
+        act = _REPORTED if section == "decisions" else _by_report(one)
     asked_only = section == "facts" and one.answered and one.question is None and is_user(one.source)
     told = _IDLE if asked_only and cues.asks(one.piece.text) else 1.0  # what was answered tells more than its question
     return _by_speaker(one) * (_by_position(one, salience) + act) * _by_form(one) * told

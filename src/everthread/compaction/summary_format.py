@@ -158,7 +158,7 @@ def mention_lines(facts: Iterable[Fact], said: Mapping[int, str]) -> list[Summar
         told = by_seq.setdefault(fact.seq, [])
         if not any(fact.text in one for one in told):
             phrase = _phrase_around(fact.text, said.get(fact.seq, ""))
-            if len(fact.text) > _LITTLE_CHARS or _HAS_WORD.search(phrase):
+            if len(told) < _PHRASES_OF_MESSAGE and (fact.kind not in _AMOUNTS or _HAS_WORD.search(phrase)):
                 told.append(phrase)
     return [
         SummaryLine(section="mentioned", text="; ".join(told), first_seq=seq, last_seq=seq)
@@ -167,10 +167,12 @@ def mention_lines(facts: Iterable[Fact], said: Mapping[int, str]) -> list[Summar
     ]
 
 
-_PHRASE_END = re.compile(r"[\n,，;；。！!？?|{}\[\]、→]|[.:：](?=\s)")
+_PHRASE_END = re.compile(r"[\n，;；。！!？?|{}\[\]、→]|,(?!\d{3}(?!\d))|[.:：](?=\s)")
 _HAS_WORD = re.compile(r"[^\W\d_]{3}|[\u3400-\u9fff]")
-_LITTLE_CHARS = 3
-"""A number so short without a word beside it, as tables are full of, tells nothing."""
+_AMOUNTS = ("number", "money", "date", "time")
+"""Without a word beside it such a fact, as tables are full of, tells nothing."""
+_PHRASES_OF_MESSAGE = 4
+"""Of one message, a tool's result say, so many phrases are enough to know what is in it."""
 _PHRASE_CHARS: dict[Language, int] = {"en": 24, "zh": 10}
 """Of a phrase so much is told to either side of its fact."""
 

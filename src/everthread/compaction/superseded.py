@@ -90,11 +90,11 @@ def mark_superseded(
 ) -> list[SummaryLine]:
     """The lines, each that one of the later statements (seq and text) replaced with its mark."""
     changing = [
-        (seq, _statement(_without_label(text))) for seq, text in later if may_replace(text) and not _only_asks(text)
+        (seq, _statement(without_label(text))) for seq, text in later if may_replace(text) and not _only_asks(text)
     ]
     if not changing:
         return list(lines)
-    by = _replacing(lines, [_statement(_without_label(line.text)) for line in lines], changing)
+    by = _replacing(lines, [_statement(without_label(line.text)) for line in lines], changing)
     return [
         replace(line, text=line.text + _MARKS[language].format(seq=by[at])) if at in by else line
         for at, line in enumerate(lines)
@@ -313,6 +313,7 @@ def _nearest(later: _Statement, seq: int, said: Sequence[tuple[int, int, _Statem
         if own_seq < seq
         and ((is_brief and seq - own_seq <= _BRIEF_REACH) or not own.words.isdisjoint(later.words))
         and _differ(own, later)
+        and not _is_of_another(own, later)
     )
     return max(able, default=(0, None))[1]
 
@@ -328,7 +329,7 @@ _LABEL = re.compile(r"^(?:user|assistant|human|ai|instruction|system|tool): |^(?
 _REPLY = re.compile(r" → (?:user: |assistant: |human: |ai: |用户：|助手：)?")
 
 
-def _without_label(text: str) -> str:
+def without_label(text: str) -> str:
     """A line without who said it."""
     bare = _LABEL.sub("", text, count=1)
     return _REPLY.sub("; ", bare) if "→" in bare else bare

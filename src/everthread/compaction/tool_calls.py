@@ -35,6 +35,20 @@ _ACTING = re.compile(
     r"|move|order|pay|post|publish|put|refund|remove|rename|replace|run|save|schedule"
     r"|send|set|submit|transfer|update|upload|write|exec|execute|bash|patch)"
 )
+_COMMAND = re.compile(r"(?i)(?:^|[{,(\s])\"?(?:command|cmd|args|query|sql|script)\"?\s?[:=]\s?\"?\s*(\S[^\n]{0,200})")
+_LOOKS_UP = re.compile(
+    r"(?i)(?:get|list|find|search|read|show|fetch|query|look_?up|check|view|describe|count)(?:_|[A-Z]|\b)"
+)
+_LOOKING = re.compile(
+    r"(?i)(?:cd \S+ (?:&&|;) )?(?:sudo )?(?:kubectl |docker |helm )?(?:ls|cat|grep|rg|find|head|tail|sed -n|wc"
+    r"|pwd|echo|which|tree|get|top|logs?|describe|ps|list|show|diff|status|history|explain|select|with"
+    r"|git (?:status|log|diff|show|grep|blame)"
+    r"|curl -s?I?|ping|df|du|env|mypy|ruff|pytest|python -m pytest|make (?:check|lint|test))\b"
+)
+_CHANGING = re.compile(
+    r"(?i)\b(?:set|apply|delete|scale|rollout|restart|patch|create|insert|update|drop|alter|commit|push|merge|checkout|install"
+    r"|mv|rm|cp|mkdir|deploy|migrate|upgrade)\b"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,14 +80,24 @@ class CallOutcome:
 
     @property
     def acts(self) -> bool:
-        """Whether the tool's name says that it changes something, rather than looks something up."""
-        return bool(_ACTING.search(self.tool))
+        """Whether it changes something, rather than looks something up."""
+        return acts(f"{self.tool}({self.call.arguments if self.call else ''}")
 
     @property
     def tool(self) -> str:
         """The tool's name, from whichever side knows it."""
         named = self.call.name if self.call else (self.result.tool_name if self.result else None)
         return named or "tool"
+
+
+def acts(called: str) -> bool:
+    """Whether a call, as a name with its arguments in brackets, says that it changes something: by the tool's name, and
+    where it runs a command, by the command."""
+    name, _, arguments = called.partition("(")
+    command = _COMMAND.search(arguments[:_READ_CHARS])
+    if command is None:
+        return bool(_ACTING.search(name)) and not _LOOKS_UP.match(name)
+    return not _LOOKING.match(command[1]) and bool(_ACTING.search(name) or _CHANGING.search(command[1]))
 
 
 def call_outcomes(sources: Sequence[Source]) -> list[CallOutcome]:

@@ -71,7 +71,7 @@ _REVISION = _cue(
     is [\\d.,:]+(?: \\w+)? now
     wait,? no|no,? wait|scratch that|correction|i meant|sorry,? (?:it'?s|make it|has to be|i meant|\\d|one|two|three)
     (?:\\d+|one|two|three|four|five|six|seven|eight)(?: \\w+)?,? not (?:\\d+|one|two|three|four|five|six|seven|eight)
-    (?:go|come|switch)(?:ing)? back to|(?:only )?\\d+(?: [a-z]+)? again|turn(?:ed)? (?:it |[\\w-]+ )?(?:off|on)
+    (?:go|come|switch)(?:ing)? back to|(?<![\\w-])\\d{1,2}(?: [a-z]+)? again|turn(?:ed)? (?:it |[\\w-]+ )?(?:off|on)
     (?:answer|write|reply|talk|speak)(?: [\\w']+){0,4}? again
     i(?:'m|'ll)? (?:[\\w']+ ){1,3}?again|(?<!don't )freeze
     stop (?:using|writing|answering|replying|sending|reminding|calling|adding)|is gone|(?:fell|falls) through
@@ -147,6 +147,10 @@ _RULE = _cue(
     from now on|going forward|at all times|under no circumstances|(?:must|may|shall) not|mustn't|by default
     (?:keep|bear) (?:(?:that|this|it) )?in mind|(?<!i )remember (?:that|this|to|i|my|we)
     (?:every|each) time (?:i|you|we)
+    (?<!you )(?<!we )(?<!i )must (?:start|begin|end|contain|include|carry|mention)
+    (?<!you )(?<!we )(?<!i )must be (?:signed|approved|reviewed|written)
+    (?:titles?|messages?|names?|invoices?|subjects?|tickets?) (?:need|must have) (?:the|a) (?:prefix|suffix|number)
+    write (?:the |all |any |my |our )?[a-z]+s(?: to .{1,20})? in (?:english|german|french|spanish|italian|chinese)
     (?:do not|don'?t|dont) (?:ever|tell|show|use|put|post|mention|share|send|call|touch|write|include)
     (?:do not|don'?t|dont) (?!(?:\w+ ){1,4}yet)(?:log|contact|deploy|push|commit|merge|delete|offer|suggest|book|sign)
     (?:do not|don'?t|dont) (?!(?:\w+ ){1,4}yet)(?:store|print|publish|ring|phone|text|e?mail|wake|interrupt)
@@ -173,7 +177,8 @@ _RULE = _cue(
 _PERSONAL = _cue(
     """
     allerg\\w+|intoleran\\w+|vegetarians?|vegans?|veggie|c(?:o)?eliac|diabet\\w+|pregnant|halal|kosher|asthma\\w*|epilep\\w+
-    (?:can'?t|cannot|mustn'?t|may not|doesn'?t|don'?t|must not) (?:eat|drink|stand|hear|walk|drive)|wheelchair
+    (?:can'?t|cannot|mustn'?t|may not|doesn'?t|don'?t|must not) (?:eat|drink|stand|hear|walk|drive|climb|swim)
+    wheelchair|(?:bad|weak|sore) (?:knees?|hips?|hearts?)|slipped dis[ck]
     (?:blind|deaf|left-handed|colou?r-?blind)|my name(?:'s| is)|i'm called|my pronouns
     i(?:'m| am) (?:a|an) (?!bit|little|fan|idiot|lot)[a-z]+|i(?:'m| am) (?:from|based)
     i (?:live|work) (?:in|at|as|for|from)
@@ -182,7 +187,8 @@ _PERSONAL = _cue(
     my (?:mother|father|doctor|boss)(?:'s| is| are)
     """,
     """
-    过敏|不耐受|忌口|不吃|不能吃|不喝|不能喝|素食|吃素|清真|糖尿病|怀孕|孕妇|高血压|哮喘|色盲|左撇子
+    过敏|不耐受|忌口|不吃|不能吃|不喝|不能喝|素食|吃素|清真|糖尿病|怀孕|孕妇|高血压|哮喘|色盲|左撇子|轮椅
+    (?:膝盖|腰|腿脚?|心脏|眼睛|耳朵)(?:都|也|一直|有点)?不(?:好|行|便|方便)|不能(?:爬山|爬楼|久站|久坐|走远)
     我(?:叫|姓)[^你他她了]|我是(?:一|个|名|做|搞|学|程序|医|老师|产品|设计|左)|我住|我家在|我在.{1,10}(?:工作|上班|上学|读)
     我的?(?:生日|邮箱|电话|手机号?|地址)|我更?(?:喜欢|偏好|习惯)(?!了)|我(?:不喜欢|讨厌|害怕|怕)
     我的?(?:老婆|老公|妻子|丈夫|儿子|女儿|妈妈?|爸爸?)(?:叫|是|对|有)
@@ -219,14 +225,15 @@ _DONE = _cue(
 )
 # Most sentences hold none of these, which is asked much faster than what the patterns ask.
 _RULE_SIGNS = tuple(
-    "always|never|from now|going forward|at all times|no circumstances|must not|may not|shall not|mustn|default|in mind"
+    "always|never|must |prefix|suffix|number|from now|going forward"
+    "|at all times|no circumstances|must not|may not|shall not|mustn|default|in mind"
     "|remember|every time|each time|do not|don't|dont|only |answer|reply|respond|write|speak|make sure|for all"
     "|for every|for any|please| pls| ever| not | first|in all |in every|call me|keep |shorter|briefer|longer|simpler"
     "|more ".split("|")
 )
 _PERSONAL_SIGNS = tuple(
     "allerg|intoleran|vegetarian|vegan|veggie|eliac|diabet|pregnan|halal|kosher|asthma|epilep|n't |nt |cannot| not "
-    "|wheelc|blind|deaf|handed|my |i'm |i am |i live|i work|prefer|i hate|stand".split("|")
+    "|wheelc|blind|deaf|handed|my |bad |weak |sore |slipped |i'm |i am |i live|i work|prefer|i hate|stand".split("|")
 )
 _REVISION_SIGNS = tuple(
     "instead|rather|chang|longer|any more|anymore|no more|cancel|scrap|call|switch|mov|push|postpon|shift|not "
@@ -253,7 +260,8 @@ _OTHERS_ZH = (
     "|孩子|同事|同学|室友|邻居|老板|领导|经理|主管|客户|老师|导师|医生|律师|师傅|闺蜜|对象|房东|阿姨|叔叔|舅舅|姑姑|总))"
 )
 _REPORTS = re.compile(
-    rf"(?:^|[,.;!?，。；！？“\"]\s?|\b(?i:and|but|so|because|as|well|btw)\s)(?i:{_OTHERS_EN})"
+    r"^\[?\d{1,2}:\d\d(?::\d\d)?\]? (?!(?i:me|i|user)\b)[^:\n]{1,30}: "
+    rf"|(?:^|[,.;!?，。；！？“\"]\s?|\b(?i:and|but|so|because|as|well|btw)\s)(?i:{_OTHERS_EN})"
     r"(?i:(?:'s |has |had |have |just |also |once |always |often |usually |keeps? ){0,3}"
     r"(?:sa(?:id|ys?|ying)|told|tells?|wrote|writes?|thinks?|thought|claims?|insist\w*|suggest\w*|recommend\w*|ask(?:s|ed)"
     r"|wants?|wanted|likes?|prefers?|answer\w*|repl(?:y|ies|ied)|texted|speaks?|talks?|responds?|calls? me|: ?))"
@@ -299,7 +307,8 @@ def without_advice(sentence: str) -> str:
 
 _PENDING = _cue(
     """
-    to-?do|still (?:need|have|has|waiting|open)|not (?:yet|decided)|remind me|follow up|next steps?
+    to-?do|still (?:need|have|has|waiting|open)|not (?:yet|decided)|follow up
+    remind me(?! (?:what|who|how|which|why|where|when|again)\\b)|next steps?
     pending|waiting (?:for|on)|get back to|haven't (?:yet|decided|heard|got|received|had)
     i(?:'ll| will) (?:send|check|get back|let you know|look|ask|confirm|try)
     need to (?:check|ask|confirm|decide|fix|find)
@@ -363,6 +372,11 @@ _LEAVE = _cue(
     """,
     at_start=True,
 )
+_CHOICE = re.compile(
+    r"(?i:\b(?:then|please|pls)[.!]*$|\b(?:confirm|book|take|order|do|get) (?:it|that|this|them|the)\b|\bit is[.!]*$)"
+    r"|吧[。！!]?$"
+)
+_CHOICE_CHARS = 80
 _POLITE = _cue(
     """
     hi|hello|hey|thanks?(?: you| so| a lot)?|thx|wow|awesome|cool|nice|great|amazing|congrat\\w*|haha\\w*|lol|bye
@@ -395,8 +409,10 @@ _BOILERPLATE = _cue(
     by following|in summary|in conclusion|to (?:achieve|do) this|follow these steps|consider the following
     don't hesitate|is there anything else|anything else i can|please provide|could you please
     i can (?:help|assist)|i understand
+    (?:i'll|i will|let me|i'm going to) (?:now |first |just |also )?(?:look|check|start|see|read|open|search|try)
     """,
     """
+    (?:我来|让我|我先)(?:看|查|检查|找|试|读)
     希望.{0,10}(?:帮助|有用)|如果.{0,16}(?:告诉我|随时|再问)|当然可以|以下是|下面是
     还有什么(?:需要|可以)|需要我.{0,20}吗|要不要我
     """,
@@ -538,6 +554,14 @@ def proposes(sentence: str) -> bool:
 def affirms(sentence: str) -> bool:
     """It opens with a yes."""
     return _AFFIRMING(sentence)
+
+
+def chooses(message: str) -> bool:
+    """A message that settles something in so few words that who answers has to say what."""
+    text = message.strip()
+    if len(text) > _CHOICE_CHARS or asks(text):
+        return False
+    return bool(_CHOICE.search(text)) or affirms(text) or gives_leave(text) or decides(text) or revises(text)
 
 
 def gives_leave(sentence: str) -> bool:
