@@ -5,11 +5,12 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from everthread.compaction.condense import condense, facts_of_summaries, sources_of_summaries
+from everthread.compaction.condense import condense, facts_of_summaries, sources_of_summaries, without_told
 from everthread.compaction.extract import extract
 from everthread.compaction.fact_ranking import split_kept
 from everthread.compaction.sources import ChildSummary, Source, TokenCounter
 from everthread.compaction.summary_format import Section, SummaryLine, parse_summary
+from everthread.context.ingredients import QuotedMemory, QuotedSummary
 from tests.compaction.spans import counters, spans, texts, user, word_count
 
 patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -154,3 +155,17 @@ def test_a_decision_that_answers_a_question_is_the_users() -> None:
         f"## Facts\n{asides}",
     )
     assert "430 at most" in condense([leaf], max_tokens=120, count_tokens=word_count)
+
+
+def test_what_a_summary_tells_in_the_same_words_is_no_memory_beside_it_unless_it_was_replaced() -> None:
+    memory = QuotedMemory(id="m1", text='The user said: "we need a new roof before winter."', message=3)
+    wish = QuotedMemory(id="m2", text="use metres in every plan", message=5)
+    told = "- user: so we need a new roof before winter, a green one [#3]"
+    plain = QuotedSummary(
+        id="s", first_seq=1, last_seq=9, text=f"## Goal\n{told}\n## Decisions\n- user: use metres in every plan [#5]"
+    )
+    replaced = QuotedSummary(
+        id="s", first_seq=1, last_seq=9, text=f"## Goal\n{told.replace(' [#3]', ' (replaced by [#7]) [#3]')}"
+    )
+    assert without_told([memory, wish], [plain], 1_000) == [wish]
+    assert without_told([memory, wish], [replaced], 1_000) == [memory, wish]

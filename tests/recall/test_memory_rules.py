@@ -234,3 +234,12 @@ def test_any_text_can_be_read(text: str) -> None:
 @given(st.lists(st.sampled_from([*TOLD, *NOT_TOLD]), max_size=30))
 def test_a_message_tells_only_so_much(parts: list[str]) -> None:
     assert len(extract_by_rules("\n".join(parts))) <= 10
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["Please use this from now on.", "always write them that way", "From now on, keep it like that!", "以后都这样写吧"],
+)
+def test_an_order_about_what_only_an_earlier_sentence_names_is_not_remembered_without_it(said: str) -> None:
+    assert extract_by_rules(said) == []
+    assert extract_by_rules("Please use British spelling from now on.") != []

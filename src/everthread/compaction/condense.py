@@ -184,38 +184,44 @@ def _with_marks(told: Sequence[Compaction]) -> list[QuotedSummary]:
 def without_told(
     memories: Sequence[QuotedMemory], summaries: Sequence[QuotedSummary], room_tokens: int
 ) -> list[QuotedMemory]:
-    """The memories without those whose message a summary of the same request keeps in mind in the same words. Where
-    the summaries may have to be cut, they all stay."""
+    """The memories without those whose message a summary of the same request tells in the same words, the user's
+    wishes only if it keeps them in mind. Where the summaries may have to be cut, they all stay."""
     if sum(one.tokens or 0 for one in summaries) > room_tokens:
         return list(memories)
-    return [memory for memory in memories if not any(_keeps_in_mind(one, memory) for one in summaries)]
+    return [memory for memory in memories if not any(_tells(one, memory) for one in summaries)]
 
 
-def _keeps_in_mind(summary: QuotedSummary, memory: QuotedMemory) -> bool:
+def _tells(summary: QuotedSummary, memory: QuotedMemory) -> bool:
     seq = memory.message
     if seq is None or not memory.is_confirmed or not summary.first_seq <= seq <= summary.last_seq:
         return False
     lines = _in_mind(summary.text).get(seq)
     if not lines:
         return False
-    own = stems_of(_OF_WHOM.sub("", memory.text, count=1))
-    return any(own <= line for line in lines)
+    quoted = _OF_WHOM.sub("", memory.text, count=1)
+    sections = _KEPT_SECTIONS if _IS_QUOTATION.match(quoted) else _KEPT_SECTIONS[:1]
+    own = stems_of(quoted)
+    return any(section in sections and own <= stems for section, stems in lines)
 
 
-def _read_in_mind(text: str) -> Mapping[int, Sequence[frozenset[str]]]:
-    found: dict[int, list[frozenset[str]]] = {}
+_KEPT_SECTIONS = ("standing", "goal", "decisions")
+
+
+def _read_in_mind(text: str) -> Mapping[int, Sequence[tuple[str, frozenset[str]]]]:
+    found: dict[int, list[tuple[str, frozenset[str]]]] = {}
     for line in parse_summary(text):
-        if isinstance(line, SummaryLine) and line.section == "standing" and replaced_by(line) is None:
-            found.setdefault(line.last_seq, []).append(stems_of(line.text))
+        if isinstance(line, SummaryLine) and line.section in _KEPT_SECTIONS and replaced_by(line) is None:
+            found.setdefault(line.last_seq, []).append((line.section, stems_of(line.text)))
     return found
 
 
 _in_mind = TextMemo(_read_in_mind, min_chars=0, max_chars=100_000, capacity=512)
-"""The words of the lines that a summary keeps in mind, by the message they are from: each request of a conversation
-quotes the same summaries."""
+"""The sections and words of what a summary keeps in mind, or as a goal or a decision, by the message it is from: each
+request of a conversation quotes the same summaries."""
 
 _OF_WHOM = re.compile(r"^(?:The user(?: said:)?|用户(?:说：)?)")
 """By what a memory says of whom it is."""
+_IS_QUOTATION = re.compile(r"\s*[\"“「]")
 
 
 def lines_of(child: ChildSummary) -> Iterator[SummaryLine]:

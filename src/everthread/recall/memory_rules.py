@@ -64,7 +64,7 @@ def _read(text: str) -> list[ExtractedMemory]:
     found = [
         memory
         for sentence in statements(text)
-        if not SECRET.search(sentence) and not _NOT_MEANT.search(sentence)
+        if not SECRET.search(sentence) and not _NOT_MEANT.search(sentence) and not _POINTS_BACK.fullmatch(sentence)
         for memory in _read_sentence(sentence)
     ]
     distinct = {(memory.subject or memory.text): memory for memory in found}
@@ -160,6 +160,17 @@ _NOT_MEANT = re.compile(
     r"|如果|假如|假设|假装|要是|比如|例如|翻译|改写|扮演|小说|故事里|电影里|主角|\?|？|吗$|呢$|来着$",
     re.IGNORECASE,
 )
+_POINTS_BACK = re.compile(
+    r"(?:(?:so|and|now|then|please|pls|just|always|from now on|you can),? ){0,3}"
+    r"(?:use|keep|call|do|write|say|remember|spell|stick to|stick with|go with|apply|follow)"
+    r" (?:it|that|this|them|these|those)"
+    r"(?: (?:(?:like )?(?:that|this)(?: way)?|so|from now on|from here on|always|everywhere|in (?:the )?future|instead"
+    r"|going forward|please|pls|too|then)){0,3}[.! ]*"
+    "|(?:请|那|就)?以后(?:都|就|请|一律){0,2}(?:用|按|叫|写|照)?(?:它|这个|那个|这样|那样)(?:来|写|叫|做)?"
+    "(?:吧|就行|就好)?[。！ ]*",
+    re.IGNORECASE,
+)
+"""What it is about was said before it: alone it tells nobody anything."""
 SECRET = re.compile(
     r"passw(?:or)?d|passphrase|\bpin\b|api[ -_]?key|access key|secret|token|credential|card number|\bcvv\b|\bssn\b"
     r"|\[redacted|密码|口令|密钥|验证码|银行卡|信用卡|身份证",
