@@ -169,3 +169,13 @@ def test_what_a_summary_tells_in_the_same_words_is_no_memory_beside_it_unless_it
     )
     assert without_told([memory, wish], [plain], 1_000) == [wish]
     assert without_told([memory, wish], [replaced], 1_000) == [memory, wish]
+
+
+def test_what_confirms_a_choice_outlasts_what_was_told_in_passing() -> None:
+    asides = "\n".join(f"- user: my train was {n} minutes late [#{n}]" for n in range(20, 60))
+    leaf = ChildSummary(
+        first_seq=1,
+        last_seq=60,
+        text=f"## Decisions\n- assistant: Hotel Linde, two nights. [#6]\n## Facts\n{asides}",
+    )
+    assert "Hotel Linde, two nights." in condense([leaf], max_tokens=120, count_tokens=word_count)

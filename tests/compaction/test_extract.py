@@ -455,3 +455,13 @@ def test_of_one_table_a_few_phrases_are_listed_and_a_number_is_not_torn() -> Non
     assert len(table.text.split("; ")) == 4
     assert torn.text == "rent comes to 2,450"
     assert mention_lines([money], {2: "2,450"}) == []
+
+
+def test_who_asks_for_something_else_answers_no_question() -> None:
+    talk = [
+        user(1, "I want to book a boat for our club"),
+        assistant(2, "Which size of boat would suit you?"),
+        user(3, "tell me what a jib is"),
+        *_FILLING,
+    ]
+    assert "→ user: tell me" not in _told(talk)

@@ -293,4 +293,5 @@ def _score(line: SummaryLine, salience: float, progress: float) -> float:
     own = _SECTION_WEIGHTS[line.section] * (progress if line.section == "open" else 1.0)
     if line.section == "tools":
         own = _ACTED if acts(line.text) else _LOOKED
-    return (own + 0.4 * salience + 0.2 * progress) * (1.0 if _is_users(line) else 0.6)
+    is_settled = line.section == "decisions"  # what an assistant says there confirms what the user chose
+    return (own + 0.4 * salience + 0.2 * progress) * (1.0 if is_settled or _is_users(line) else 0.6)

@@ -331,13 +331,14 @@ _AIM = _cue(
 _ASKING = re.compile(
     rf"[?？]{_CLOSING}|[吗呢么不]$|没有$"
     r"|^(?i:(?:how|what|where|who)s?|why|when|which)\b"
+    r"|^(?i:(?:remind|tell) me (?:again )?(?:how|what|where|who|why|when|which)\b)"
     r"|^(?i:can|could|would|should|is|are|do|does|did) (?!(?i:be|been|do|not|fine|ok|good|to)\b)"
     r"|^(?i:will|has|have|was|were|shall|may) (?i:i|we|you|he|she|it|they|there|the|this|that|my|your|our|any\w+)\b"
     r"|怎么|什么|多少|哪[个里些家种]|为啥|咋|是否|能不能|要不要|行不行|好不好|有没有|几[个天点号]"
 )
 _ASKS_BACK = re.compile(
     r"^(?i:(?:and|but|so|ok(?:ay)?|also|btw)[ ,]+)?"
-    r"(?i:(?:how|what|where|who)s?|why|which|can|could|would|do (?:i|we|you|they))\b"
+    r"(?i:(?:how|what|where|who)s?|why|which|can|could|would|do (?:i|we|you|they)|remind me|tell me)\b"
     r"|怎么|为什么|为啥|如何|什么时候|多少钱|.{3}[吗呢]$"
 )
 """Questions by their words: a question mark may only show that who answers is not sure."""
