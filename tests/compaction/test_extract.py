@@ -465,3 +465,18 @@ def test_who_asks_for_something_else_answers_no_question() -> None:
         *_FILLING,
     ]
     assert "→ user: tell me" not in _told(talk)
+
+
+def test_we_take_it_is_told_by_what_was_taken_and_stop_giving_me_is_an_order() -> None:
+    talk = [
+        user(1, "We need a caterer for our club"),
+        assistant(2, "Brandl is 31 a head, Ortiz 27."),
+        user(3, "We take Ortiz."),
+        assistant(4, "Ortiz, 27 a head, 40 people."),
+        user(5, "stop showing me tables, they are hard to read"),
+        assistant(6, "No tables."),
+        *_FILLING,
+    ]
+    text = _told(talk)
+    assert "assistant: Ortiz, 27 a head, 40 people. [#4]" in _of_head(text, "Decisions")
+    assert "stop showing me tables" in _of_head(text, "Keep in mind")

@@ -186,3 +186,21 @@ def test_a_change_that_names_the_old_day_and_the_new_one_marks_what_was_only_tol
         "- user: the tuesday lesson got moved to friday 5.30 [#9]",
     )
     assert "tuesday 4pm (replaced by [#9]) [#3]" in text
+
+
+def test_the_clock_of_a_pasted_chat_is_nothing_that_changes() -> None:
+    text = _marked(
+        "## Facts",
+        "- user: [12:05] Uncle Ben: I bring the punch, but then without Rex [#3]",
+        "- user: [08:41] Nina: I bring the punch after all! [#9]",
+    )
+    assert "without Rex [#3]" in text
+
+
+def test_a_change_that_names_its_own_thing_replaces_no_day_of_another() -> None:
+    text = _marked(
+        "## Decisions",
+        "- user: Villa Rosa on 15 June [#20]",
+        "- user: The bank postponed our audit meeting to 23 June. [#24]",
+    )
+    assert "Villa Rosa on 15 June [#20]" in text

@@ -112,7 +112,8 @@ def statements_of(sources: Sequence[Source]) -> Iterator[Statement]:
         yield from said
         if not said:
             continue  # Tool calls and their results between a question and its answer change nothing.
-        chose = is_user(source) and cues.chooses(source.text)
+        is_offered = any(cues.proposes(one.piece.text) for one in before)
+        chose = is_user(source) and cues.chooses(source.text, is_offered=is_offered)
         if cues.stalls(source.text):
             passed_by, earlier = speaker, before  # "sec" and "ok wait" of who will answer neither
         before = said[-_LAST_PIECES:]

@@ -10,6 +10,7 @@ fit a number of tokens by the caller's own counter, whatever that counter does.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -154,12 +155,18 @@ def to_one_line(text: str) -> str:
 def mention_lines(facts: Iterable[Fact], said: Mapping[int, str]) -> list[SummaryLine]:
     """The facts with the words around them, those of one message on one line: a bare date tells nothing."""
     by_seq: dict[int, list[str]] = {}
+    bare: Counter[int] = Counter()
     for fact in sorted(facts, key=lambda fact: (fact.seq, fact.start)):
         told = by_seq.setdefault(fact.seq, [])
-        if not any(fact.text in one for one in told):
-            phrase = _phrase_around(fact.text, said.get(fact.seq, ""))
-            if len(told) < _PHRASES_OF_MESSAGE and (fact.kind not in _AMOUNTS or _HAS_WORD.search(phrase)):
-                told.append(phrase)
+        if any(fact.text in one for one in told):
+            continue
+        phrase = _phrase_around(fact.text, said.get(fact.seq, ""))
+        if fact.kind in _AMOUNTS and not _HAS_WORD.search(phrase):
+            continue
+        is_bare = len(phrase) < len(fact.text) + _OWN_CHARS
+        bare[fact.seq] += is_bare
+        if not is_bare or bare[fact.seq] <= _BARE_OF_MESSAGE:
+            told.append(phrase)
     return [
         SummaryLine(section="mentioned", text="; ".join(told), first_seq=seq, last_seq=seq)
         for seq, told in by_seq.items()
@@ -171,8 +178,9 @@ _PHRASE_END = re.compile(r"[\n，;；。！!？?|{}\[\]、→]|,(?!\d{3}(?!\d))|
 _HAS_WORD = re.compile(r"[^\W\d_]{3}|[\u3400-\u9fff]")
 _AMOUNTS = ("number", "money", "date", "time")
 """Without a word beside it such a fact, as tables are full of, tells nothing."""
-_PHRASES_OF_MESSAGE = 4
-"""Of one message, a tool's result say, so many phrases are enough to know what is in it."""
+_OWN_CHARS = 12
+_BARE_OF_MESSAGE = 4
+"""Of a table, whose facts have few words around them, so many are enough to know what is in it."""
 _PHRASE_CHARS: dict[Language, int] = {"en": 24, "zh": 10}
 """Of a phrase so much is told to either side of its fact."""
 

@@ -40,7 +40,9 @@ _MARKED_SECTIONS = ("goal", "standing", "decisions", "facts", "open", "mentioned
 _DECIDED: tuple[Section, ...] = ("goal", "decisions")
 _ONE_THING = 2
 """Lines at most in which a word may stand by which alone something is taken back."""
-_BRIEF_WORDS = 3
+_BRIEF_WORDS: dict[bool, int] = {True: 2, False: 3}
+"""In English and in Chinese."""
+_LONG_WORDS = 10
 _BRIEF_REACH = 6
 """A statement that names nothing changes what was said at most so many messages before."""
 
@@ -306,7 +308,9 @@ def _nearest(later: _Statement, seq: int, said: Sequence[tuple[int, int, _Statem
     if not later.revises or not later.values:
         return None
     names_nothing = later.text.isascii() or _CHANGES_ALONE.match(later.text) is not None
-    is_brief = names_nothing and len(later.words) <= _BRIEF_WORDS
+    is_brief = names_nothing and len(later.words) <= _BRIEF_WORDS[later.text.isascii()]
+    if len(later.words) > _LONG_WORDS:
+        return None  # a long one says itself what it changes
     able = (
         (own_seq, at)
         for own_seq, at, own in said
@@ -364,7 +368,8 @@ _COUNT = re.compile(rf"(?<![\d.,:/-])(\d{{1,3}}(?:,\d{{3}}){{1,2}}|\d{{1,6}})\s?
 
 
 def _values(text: str) -> Mapping[str, frozenset[str]]:
-    """When, and how much of what, a statement says."""
+    """When, and how much of what, a statement says; the clock of a pasted chat is none of it."""
+    text = _STAMP.sub("", text)
     found: defaultdict[str, set[str]] = defaultdict(set)
     for fact in find_facts(text):
         if fact.kind == "date":
@@ -378,6 +383,7 @@ def _values(text: str) -> Mapping[str, frozenset[str]]:
     return {kind: frozenset(values) for kind, values in found.items()}
 
 
+_STAMP = re.compile(r"\[\d{1,2}:\d\d(?::\d\d)?\]")
 _TOPIC = re.compile(r"(?:^|(?<=[，。；：！？,;:\s]))([\u4e00-\u9fff]{2})")
 _ADDRESS = re.compile(
     r"\b(?<!not )(?<!n't )(?<!dont )(?i:call me|address me as)"

@@ -146,7 +146,7 @@ _RULE = _cue(
     (?:you|we|they|it|must|should|shall|may|can) (?:should |must |may |can )(?:always|never) [a-z]+
     from now on|going forward|at all times|under no circumstances|(?:must|may|shall) not|mustn't|by default
     (?:keep|bear) (?:(?:that|this|it) )?in mind|(?<!i )remember (?:that|this|to|i|my|we)
-    (?:every|each) time (?:i|you|we)
+    (?:every|each) time (?:i|you|we)|stop (?:giving|showing|telling|asking|sending|calling) me
     (?<!you )(?<!we )(?<!i )must (?:start|begin|end|contain|include|carry|mention)
     (?<!you )(?<!we )(?<!i )must be (?:signed|approved|reviewed|written)
     (?:titles?|messages?|names?|invoices?|subjects?|tickets?) (?:need|must have) (?:the|a) (?:prefix|suffix|number)
@@ -225,7 +225,7 @@ _DONE = _cue(
 )
 # Most sentences hold none of these, which is asked much faster than what the patterns ask.
 _RULE_SIGNS = tuple(
-    "always|never|must |prefix|suffix|number|from now|going forward"
+    "always|never|stop |must |prefix|suffix|number|from now|going forward"
     "|at all times|no circumstances|must not|may not|shall not|mustn|default|in mind"
     "|remember|every time|each time|do not|don't|dont|only |answer|reply|respond|write|speak|make sure|for all"
     "|for every|for any|please| pls| ever| not | first|in all |in every|call me|keep |shorter|briefer|longer|simpler"
@@ -374,7 +374,8 @@ _LEAVE = _cue(
     at_start=True,
 )
 _CHOICE = re.compile(
-    r"(?i:\b(?:then|please|pls)[.!]*$|\b(?:confirm|book|take|order|do|get) (?:it|that|this|them|the)\b|\bit is[.!]*$)"
+    r"(?i:\b(?:then|please|pls)[.!]*$|\b(?:confirm|book|take|order|do|get) (?:it|that|this|them|the)\b|\bit is[.!]*$"
+    r"|\b(?:i|we)(?:'ll)? (?:take|accept|choose|pick|stay with|keep)\b)"
     r"|吧[。！!]?$"
 )
 _CHOICE_CHARS = 80
@@ -557,12 +558,15 @@ def affirms(sentence: str) -> bool:
     return _AFFIRMING(sentence)
 
 
-def chooses(message: str) -> bool:
-    """A message that settles something in so few words that who answers has to say what."""
+def chooses(message: str, *, is_offered: bool) -> bool:
+    """A message that settles something in so few words that who answers has to say what; a yes does where something
+    was offered."""
     text = message.strip()
     if len(text) > _CHOICE_CHARS or asks(text):
         return False
-    return bool(_CHOICE.search(text)) or affirms(text) or gives_leave(text) or decides(text) or revises(text)
+    if affirms(text) or gives_leave(text):
+        return is_offered
+    return bool(_CHOICE.search(text)) or decides(text) or revises(text)
 
 
 def gives_leave(sentence: str) -> bool:
