@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everthread.text.dates import date_score, find_time_ranges
+from everthread.text.dates import date_score, find_time_ranges, without_times
 
 ASKED_AT = datetime(2026, 4, 15, 10, tzinfo=UTC)
 
@@ -32,6 +32,17 @@ def day(text: str) -> datetime:
         ("what did Ann paint in May?", "2025-05-20", "2025-08-20"),
         ("the trip in October 2023", "2023-10-20", "2024-10-20"),
         ("the entry of 2026-02-03", "2026-02-03", "2026-02-20"),
+        ("what did we plan this weekend?", "2026-04-11", "2026-03-28"),
+        ("what did I do over the weekend?", "2026-04-12", "2026-03-30"),
+        ("what did we spend in the last 3 days?", "2026-04-12", "2026-04-02"),
+        ("who wrote in the past week?", "2026-04-09", "2026-03-25"),
+        ("what did we agree on the 9th?", "2026-04-09", "2026-04-20"),
+        ("what did we agree on the 20th?", "2026-03-20", "2026-04-08"),
+        ("who came on jan 31?", "2026-01-31", "2026-02-20"),
+        ("the note of 12 Feb 2025", "2025-02-12", "2026-02-12"),
+        ("上周末去了哪里", "2026-04-11", "2026-03-30"),
+        ("最近三天谁来过", "2026-04-13", "2026-04-01"),
+        ("12号说了什么", "2026-04-12", "2026-04-03"),
         ("昨天说的那家店叫什么", "2026-04-14", "2026-04-02"),
         ("上周定的预算是多少", "2026-04-08", "2026-03-20"),
         ("上周五谁来过", "2026-04-10", "2026-04-15"),
@@ -75,6 +86,13 @@ def test_a_named_time_fits_messages_of_that_time_and_not_of_others(question: str
 )
 def test_a_question_that_names_no_time_fits_none(question: str) -> None:
     assert find_time_ranges(question, ASKED_AT) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"), [("what did Ann say on May 3rd, 2024?", "what did Ann say on  ?"), ("上周谁来过", " 谁来过")]
+)
+def test_a_text_without_its_times(text: str, rest: str) -> None:
+    assert without_times(text) == rest
 
 
 def test_a_year_says_less_than_a_month() -> None:

@@ -26,6 +26,8 @@ _HAN_WEEKDAYS = {day: at for at, days in enumerate(("一", "二", "三", "四", 
 _EARLIER_YEARS = 4
 """A date without a year is looked for in so many years."""
 _DAY = timedelta(days=1)
+_UNIT_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365, "天": 1, "周": 7, "星": 7, "礼": 7, "月": 30, "年": 365}
+"""By the first letter of each unit."""
 _YEARLY = timedelta(days=300)
 _YEAR_SCORE = 0.3
 """What it says of a message to be of a year that was named: little."""
@@ -52,6 +54,14 @@ def find_time_ranges(question: str, asked_at: datetime) -> tuple[TimeRange, ...]
     return tuple(found)
 
 
+def without_times(text: str) -> str:
+    """What is left of a text without the times that it names."""
+    rest = text.translate(_PLAIN_HAN)
+    for pattern, _ in _FORMS:
+        rest = pattern.sub(" ", rest)
+    return rest
+
+
 def date_score(said_at: datetime | None, times: Iterable[TimeRange]) -> float:
     """How well the time of a message fits the times that were named, 0 to 1."""
     return max((_range_score(said_at, one) for one in times), default=0.0) if said_at is not None else 0.0
@@ -72,12 +82,17 @@ def _date(match: re.Match[str], asked_at: datetime) -> Iterator[TimeRange]:
     """A day or a month, with its year or without."""
     parts = match.groupdict()
     named = match["month"].lower()
-    month = _MONTHS.index(named) + 1 if named in _MONTHS else _count(named)
+    month = _month_number(named) or _count(named)
     for year in _years(parts, asked_at.year):
         if parts.get("day"):
             yield _days(asked_at.replace(year=year, month=month, day=_count(parts["day"])), 1)
         else:
             yield _month(asked_at.replace(year=year, month=month, day=1))
+
+
+def _month_number(named: str) -> int:
+    """Of a name or what it begins with; 0 of anything else."""
+    return next((at for at, name in enumerate(_MONTHS, 1) if len(named) > 2 and name.startswith(named[:4])), 0)
 
 
 def _years(parts: Mapping[str, str | None], this: int) -> Sequence[int]:
@@ -95,12 +110,32 @@ def _year(match: re.Match[str], asked_at: datetime) -> Iterator[TimeRange]:
 
 def _ago(match: re.Match[str], asked_at: datetime) -> Iterator[TimeRange]:
     """`two weeks ago`, 三天前: so long before, with a little room to either side for longer times."""
-    unit = match["unit"].lower().removeprefix("个")
-    days = {"d": 1, "w": 7, "m": 30, "y": 365, "天": 1, "周": 7, "星": 7, "礼": 7, "月": 30, "年": 365}[unit[0]]
+    days = _UNIT_DAYS[match["unit"].lower().removeprefix("个")[0]]
     if match["count"] == "半":
         days //= 2
     room = days // 2
     yield _days(asked_at - timedelta(days=_count(match["count"]) * days + room), 1 + 2 * room)
+
+
+def _lately(match: re.Match[str], asked_at: datetime) -> Iterator[TimeRange]:
+    """`the past two weeks`, 最近三天: so long up to the moment of asking."""
+    days = _UNIT_DAYS[match["unit"].lower().removeprefix("个")[0]]
+    begin = _midnight(asked_at) - timedelta(days=days * _count(match["count"]))
+    yield TimeRange(begin, _midnight(asked_at) + _DAY)
+
+
+def _weekend(match: re.Match[str], asked_at: datetime) -> Iterator[TimeRange]:
+    """`over the weekend`, 上周末: the newest one that has begun."""
+    back = (asked_at.weekday() - 5) % 7
+    yield _days(asked_at - timedelta(days=back), 2)
+
+
+def _day_of_month(match: re.Match[str], asked_at: datetime) -> Iterator[TimeRange]:
+    """`on the 12th`, 12号: the newest such day."""
+    for back in range(62):
+        if (begin := asked_at - back * _DAY).day == int(match["day"] or match["han"]):
+            yield _days(begin, 1)
+            return
 
 
 def _relative(match: re.Match[str], asked_at: datetime) -> Iterator[TimeRange]:
@@ -156,11 +191,11 @@ def _month(moment: datetime) -> TimeRange:
 
 _RELATIVE = {
     "today": ("day", 0), "thismorning": ("day", 0), "yesterday": ("day", 1), "lastnight": ("day", 1),
-    "daybeforeyesterday": ("day", 2), "thisweek": ("week", 0), "lastweek": ("week", 1), "lastweekend": ("week", 1),
+    "daybeforeyesterday": ("day", 2), "thisweek": ("week", 0), "lastweek": ("week", 1),
     "thismonth": ("month", 0), "lastmonth": ("month", 1), "thisyear": ("year", 0), "lastyear": ("year", 1),
     "今天": ("day", 0), "今早": ("day", 0), "昨天": ("day", 1), "昨晚": ("day", 1), "前天": ("day", 2),
     "大前天": ("day", 3),
-    "本周": ("week", 0), "这周": ("week", 0), "上周": ("week", 1), "上周末": ("week", 1), "上上周": ("week", 2),
+    "本周": ("week", 0), "这周": ("week", 0), "上周": ("week", 1), "上上周": ("week", 2),
     "上星期": ("week", 1), "这星期": ("week", 0), "本月": ("month", 0), "这月": ("month", 0), "上月": ("month", 1),
     "上上月": ("month", 2), "今年": ("year", 0), "去年": ("year", 1), "前年": ("year", 2),
 }  # fmt: skip
@@ -170,9 +205,8 @@ _COUNTS = r"\d{1,3}|" + "|".join(_NUMBERS)
 _HAN_COUNT = r"\d{1,3}|[一二三四五六七八九]?十[一二三四五六七八九]?|[一二三四五六七八九两几半]"
 _HAN_MONTH = r"1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九]"
 _HAN_DAY = r"\d{1,2}|[二三]?十[一二三四五六七八九]?|[一二三四五六七八九]"
-_HAN_RELATIVE = (
-    r"大?前天|昨天|昨晚|今天|今早|上周末|上上周|[上本这]周|[上这]个?星期|上上个?月|[上这]个?月|本月|[今去前]年"
-)
+_HAN_RELATIVE = r"大?前天|昨天|昨晚|今天|今早|上上周|[上本这]周|[上这]个?星期|上上个?月|[上这]个?月|本月|[今去前]年"
+_SHORT_MONTHS = "jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
 _YEAR_TAIL = r"(?:,?\s+(?P<year>(?:19|20)\d\d))?"
 _TH = r"(?:st|nd|rd|th)?"
 
@@ -188,17 +222,25 @@ _FORMS: tuple[tuple[re.Pattern[str], _ParseTime], ...] = (
         rf"(?<!\d)(?P<month>{_HAN_MONTH})月份?(?:(?P<day>{_HAN_DAY})[日号])?",
         _date,
     ),
-    _form(rf"\b(?P<day>\d{{1,2}}){_TH}(?:\s+of)?\s+(?P<month>{_MONTH_NAMES}|may)\b{_YEAR_TAIL}", _date),
-    _form(rf"\b(?P<month>{_MONTH_NAMES}|may)\s+(?P<day>\d{{1,2}})(?!\d){_TH}{_YEAR_TAIL}", _date),
+    _form(rf"\b(?P<day>\d{{1,2}}){_TH}(?:\s+of)?\s+(?P<month>{_MONTH_NAMES}|{_SHORT_MONTHS}|may)\b{_YEAR_TAIL}", _date),
+    _form(rf"\b(?P<month>{_MONTH_NAMES}|{_SHORT_MONTHS}|may)\.?\s+(?P<day>\d{{1,2}})(?!\d){_TH}{_YEAR_TAIL}", _date),
     _form(rf"\b(?P<month>{_MONTH_NAMES}){_YEAR_TAIL}\b", _date),
     _form(rf"\b(?:in|of|since|until|during|by|last|this)\s+(?P<month>May)\b{_YEAR_TAIL}", _date, 0),  # no verb
+    _form(rf"\b(?:last|past)\s+(?P<count>{_COUNTS})\s+(?:of\s+)?(?P<unit>days|weeks|months)\b", _lately),
+    _form(r"\bpast\s+(?P<count>)(?P<unit>week|month)\b", _lately),
+    _form(rf"(?:最近|过去|近|这)(?P<count>{_HAN_COUNT})(?P<unit>天|周|个?星期|个?礼拜|个月)", _lately),
+    _form(r"\b(?:over|on|at|during|this|last|past)\s+(?:the\s+)?(?:last\s+|past\s+)?weekend\b|[上这]个?周末", _weekend),
     _form(rf"\b(?P<count>{_COUNTS})(?:\s+of)?\s+(?P<unit>days?|weeks?|months?|years?)\s+ago\b", _ago),
     _form(rf"(?P<count>{_HAN_COUNT})(?P<unit>天|周|个?星期|个?礼拜|个月|年)(?:以|之)?前", _ago),
     _form(r"(?P<which>上上|上|这|本)?(?:周|星期|礼拜)(?P<han>[一二三四五六日天])", _weekday),
     _form(rf"\b(?:last|on|this|past)\s+(?P<weekday>{_WEEKDAY_NAMES})\b", _weekday),
     _form(r"\bday before yesterday\b|\byesterday\b|\btoday\b|\bthis morning\b|\blast night\b", _relative),
-    _form(r"\b(?:this|last)\s+(?:week(?:end)?|month|year)\b", _relative),
+    _form(r"\b(?:this|last)\s+(?:week|month|year)\b", _relative),
     _form(_HAN_RELATIVE, _relative),
     _form(r"\b(?:in|of|since|during|by)\s+(?P<year>(?:19|20)\d\d)\b", _year),
     _form(r"(?P<year>(?:19|20)\d\d)年", _year),
+    _form(
+        r"\bon\s+the\s+(?P<day>\d{1,2})(?:st|nd|rd|th)\b|(?<![\d月.-])(?P<han>\d{1,2})号(?![\d楼线店门])",
+        _day_of_month,
+    ),
 )  # fmt: skip
