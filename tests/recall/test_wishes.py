@@ -12,6 +12,7 @@ from everthread.recall.wishes import (
     asks_for_work,
     is_restriction,
     is_wish,
+    kind_of_wish,
     likely_wishes,
     matters_of,
 )
@@ -27,6 +28,11 @@ WISHES = [
     "For letters I always want the long form.",
     "I sleep badly after coffee, keep that in mind.",
     "please no lists in your answers",
+    "also dont sugarcoat stuff, i hate that",
+    "oh and no more telling me to drink water please",
+    "pls remember he's lactose intolerant",
+    "when u write to me use short words pls",
+    "stop apologizing",
     "以后都叫我老板。",
     "每次写邮件都用正式的语气。",
     "请一直用表格列出对比。",
@@ -40,6 +46,9 @@ OTHERS = [
     "Never again that hotel",
     "The shop keeps its prices.",
     "What do I always forget?",
+    "dont worry about it",
+    "Please remember to buy milk.",
+    "It stopped raining, stop by later.",
     "以后再说吧。",
     "每次下雨他就头疼。",
 ]
@@ -69,6 +78,9 @@ def test_what_merely_is_always_so_is_none(text: str) -> None:
         "Get me a seat on the night train.",
         "Remind me of the dentist.",
         "How do I make bread?",
+        "Contact Dagny about her parcel.",
+        "commit the change to the cache",
+        "I have a headache, what should I do?",
         "帮我订一份外卖。",
         "比较一下这两款手机。",
         "提醒我明天交房租。",
@@ -80,7 +92,14 @@ def test_wishes_may_govern_what_is_to_be_done(question: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "question", ["When did Maya's school move?", "Who was that director again?", "护照在哪里？", ""]
+    "question",
+    [
+        "When did Maya's school move?",
+        "Who was that director again?",
+        "Who said that, can you tell?",
+        "护照在哪里？",
+        "",
+    ],
 )
 def test_they_do_not_govern_what_is_only_asked(question: str) -> None:
     assert not asks_for_work(question)
@@ -100,6 +119,30 @@ def test_a_wish_and_a_request_may_be_about_the_same_matter(wish: str, asked: str
 
 def test_a_wish_about_answers_is_of_no_matter() -> None:
     assert matters_of("From now on be brief.") == frozenset()
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["List my standing rules", "what did I tell you to never do?", "the instructions I gave", "我对你有什么要求？"],
+)
+def test_who_asks_for_the_wishes_themselves_gets_them_first(question: str) -> None:
+    kind = kind_of_wish(question)
+    assert kind is not None
+    assert kind.is_asked_for
+    assert kind.is_one("user", "Always be brief.")
+
+
+def test_what_somebody_may_not_eat_governs_what_is_cooked_and_no_letter() -> None:
+    cooking, writing = kind_of_wish("What could I cook for Tom?"), kind_of_wish("Write to the bank.")
+    assert cooking is not None
+    assert writing is not None
+    assert cooking.is_one("user", "Tom can't have dairy.")
+    assert not writing.is_one("user", "Tom can't have dairy.")
+
+
+@pytest.mark.parametrize("question", ["What are the rules of chess?", "Which rules did the club change?"])
+def test_rules_of_others_are_no_wishes(question: str) -> None:
+    assert kind_of_wish(question) is None
 
 
 def test_messages_with_the_rarest_cues_are_read_first_and_then_the_newest() -> None:

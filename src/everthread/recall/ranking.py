@@ -118,8 +118,8 @@ class RankingSignals:
     """Other words for what is asked, and what each counts."""
     wishes: frozenset[int] = frozenset()
     """Entry keys of the standing wishes that may govern what is asked, or of the restrictions that are asked for."""
-    about_restrictions: bool = False
-    """Whether it is the restrictions that are asked for; else wishes may govern what is."""
+    wishes_are_asked_for: bool = False
+    """Whether it is these that are asked for; else they may govern what is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -409,12 +409,14 @@ class _Scorer:
         by_text = {
             fold(message.text): at
             for at, message in enumerate(self.messages)
-            if message.entry_key in asked and (is_told or message.name is None or self.signals.about_restrictions)
+            if message.entry_key in asked and (is_told or message.name is None or self.signals.wishes_are_asked_for)
         }
         wishes = sorted(by_text.values(), key=lambda at: (self._governs(at), scores[at], at), reverse=True)
-        weight = max(self.weights.wish, _ASKED_FOR) if self.signals.about_restrictions else self.weights.wish
+        weight = max(self.weights.wish, _ASKED_FOR) if self.signals.wishes_are_asked_for else self.weights.wish
         lift = weight * (max(scores, default=0.0) or 1.0)
-        shares = [1 - place * _LESS_LIFTED if place < MAX_WISHES else _HARDLY_LIFTED for place in range(len(wishes))]
+        first = len(wishes) if self.signals.wishes_are_asked_for else MAX_WISHES
+        less = _LESS_LIFTED * MAX_WISHES / max(MAX_WISHES, first)
+        shares = [1 - place * less if place < first else _HARDLY_LIFTED for place in range(len(wishes))]
         return {at: lift * share for at, share in zip(wishes, shares, strict=True)} if lift else {}
 
     def _governs(self, at: int) -> int:

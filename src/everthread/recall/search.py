@@ -8,7 +8,7 @@ in meaning, and ranked. Meaning has a time limit and may be missing: words answe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import overload
@@ -62,15 +62,7 @@ from everthread.recall.ranking import (
     names_speaker,
     rank,
 )
-from everthread.recall.wishes import (
-    CUES,
-    RESTRICTION_CUES,
-    asks_for_restrictions,
-    asks_for_work,
-    is_restriction,
-    is_wish,
-    likely_wishes,
-)
+from everthread.recall.wishes import WishKind, kind_of_wish, likely_wishes
 from everthread.text.dates import find_time_ranges
 from everthread.text.secrets import redact_secrets
 
@@ -285,6 +277,7 @@ async def recall(
     store = services.store
 
     async def search() -> RecallResult:
+        asked = question[:MAX_QUESTION_CHARACTERS]
         query = parse_question(question)
         in_index = Postings({}, 0, False)
         if query.terms:
@@ -299,13 +292,10 @@ async def recall(
         related = weigh_related(query, others, idfs, in_index.total, services.policy.weights.related)
         instead = substitutes(query, related, others, postings)
         keys = choose_candidates(postings, idfs, _MAX_CANDIDATES, instead)
-        may_govern: list[int] = []
-        asked = question[:MAX_QUESTION_CHARACTERS]
-        about_restrictions = asks_for_restrictions(asked)
-        if services.policy.weights.wish and (about_restrictions or asks_for_work(asked)):
-            cues = RESTRICTION_CUES if about_restrictions else CUES
-            may_govern = likely_wishes((await store.search.postings(owner, conversation, cues, cap=_MAX_CUED)).of)
-            keys = list(dict.fromkeys([*keys, *may_govern]))
+        kind = kind_of_wish(asked) if services.policy.weights.wish else None
+        cues = await store.search.postings(owner, conversation, kind.cues if kind else (), cap=_MAX_CUED)
+        may_govern = likely_wishes(cues.of)
+        keys = list(dict.fromkeys([*keys, *may_govern]))
         candidates = _Candidates()
         named = list(dict.fromkeys((near.conversation_id, near.seq) for near in similar.passages))
         read = await store.search.messages(owner, keys, named) if keys or named else ()
@@ -326,11 +316,11 @@ async def recall(
             idfs=idfs,
             similarity=_similarity_by_key(similar.passages, messages.values()),
             understood_share=similar.understood_share,
-            times=find_time_ranges(question[:MAX_QUESTION_CHARACTERS], asked_at or services.clock()),
+            times=find_time_ranges(asked, asked_at or services.clock()),
             carried=carried,
             related=related,
-            wishes=_among(messages, may_govern, candidates, is_restriction if about_restrictions else is_wish),
-            about_restrictions=about_restrictions,
+            wishes=_among(messages, may_govern, candidates, kind),
+            wishes_are_asked_for=kind is not None and kind.is_asked_for,
         )
 
         def rank_all() -> Ranking:
@@ -391,14 +381,13 @@ def _without_tags(postings: PostingLists, messages: Iterable[CandidateMessage]) 
 
 
 def _among(
-    messages: Mapping[int, PlacedMessage],
-    keys: Iterable[int],
-    candidates: _Candidates,
-    is_one: Callable[[str, str], bool],
+    messages: Mapping[int, PlacedMessage], keys: Iterable[int], candidates: _Candidates, kind: WishKind | None
 ) -> frozenset[int]:
-    """Of these messages those that are wishes, or restrictions."""
+    """Of these messages those that are wishes of this kind."""
+    if kind is None:
+        return frozenset()
     read = candidates.of(messages[key] for key in keys if key in messages)
-    return frozenset(one.entry_key for one in read if is_one(one.role, one.text))
+    return frozenset(one.entry_key for one in read if kind.is_one(one.role, one.text))
 
 
 async def _follow_identifiers(

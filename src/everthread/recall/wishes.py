@@ -9,7 +9,8 @@ eat means the allergy, which need not have a word of that.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from everthread.core.queries import Term
 
@@ -23,12 +24,12 @@ CUES = tuple(
     Term(token=token)
     for token in (
         "alway never ever whenev prefer forward futur everi vegan vegetarian allerg keep onward now ask want don"
-        " mind answer repli"
+        " mind answer repli dont pleas pls plz rememb anymor stop note"
         " 以后 今后 从现 从今 每次 一律 始终 一直 不要 时候 回答 永远 凡是 只要"
     ).split()
 )
 """Words that nearly every wish has one of, as the index writes them."""
-_POLITE = r"(?:(?:please|kindly|hey|ok|okay|oh|btw|also|and|just|pls)\ ){0,3}"
+_POLITE = r"(?:(?:please|kindly|hey|ok|okay|oh|btw|also|and|just|pl[sz])\ ){0,3}"
 _BEGINS = r"(?:^|[.!?;:]\s+|,\s*|\b(?:and|so|but|also|then)\s+)"
 _WISH = re.compile(
     _BEGINS
@@ -39,6 +40,10 @@ _WISH = re.compile(
     |keep\ (?:(?:that|this|it)\ )?in\ mind\b
     |no\ [^.!?]{2,30}\ in\ (?:your|my)
         \ (?:answers?|replies|texts?|mails?|e-?mails?|letters?|messages?|reports?|summaries)\b
+    |(?:please|pls|plz)\ (?:remember|note|keep)\ (?!to\b)|no\ more\ \w+ing\b|stop\ (?!by\b)\w+ing\b
+    |when(?:ever)?\ (?:yo)?u\ (?:answer|reply|write|give|send|suggest|book|cook|plan|make)\b
+    |(?:don'?t|do\ not)\ (?!(?:you|we|they|i)\b)[^.!?]{2,60}
+        \b(?:any\ ?more|again|pl(?:ea)?se?|plz|i\ (?:hate|dislike|don'?t\ like))\b
     |(?:don'?t|do\ not)\ (?:ever|use|put|send|suggest|recommend|book|show|write|call|add|include|schedule|give)\b
     |(?:for|with)\ [^.!?]{2,40}\ i\ (?:(?:only|always)\ )?(?:want|like|prefer)\b
     |i\ (?:always\ |only\ |really\ |strongly\ |would\ |much\ ){0,3}
@@ -60,8 +65,15 @@ _REQUEST = re.compile(
     |i(?:'m|\ am|'d|\ want|\ need|\ would)|let'?s|help|explain|write|draft|give|show|book|find|make|plan|compare|suggest
     |recommend|tell|send|set|call|clean|polish|sum|fix|order|create|translate|list\ some|describe\ how|prepare|check|add
     |build|design|generate|look|schedule|post|get|put\ together|invite|remind|reply|answer|rewrite|rephrase|shorten|buy
-    |pick|choose|arrange|cancel|reserve|outline|propose)\b""",
+    |pick|choose|arrange|cancel|reserve|outline|propose|contact|inform|notify|ask|e?-?mail|message|respond|confirm
+    |follow\ up|commit|implement|refactor|rename|remove|delete|update|change|extend|replace|convert|format|test|run
+    |deploy|review|document|estimate|calculate|organi[sz]e|host|cook|bake|pack)\b""",
     re.IGNORECASE | re.VERBOSE,
+)
+_ENDS_IN_REQUEST = re.compile(
+    r"^(?!(?:who|what|when|where|which|why|how|whose|did|was|were)\b).*[.,;:!]\s+(?:and\s+|so\s+)?"
+    r"(?:pl(?:ea)?se?\b|(?:can|could|would|will)\ you\b|(?:what|how)\ (?:should|can|could|do)\ (?:i|we)\b)",
+    re.IGNORECASE | re.DOTALL,
 )
 _CHINESE_REQUEST = re.compile(
     r"^(?:请|麻烦)?你?(?:帮|给|写|比较|推荐|介绍|安排|解释|翻译|做一|看看|早上好|你好|订|总结|怎么|如何|提醒|起草|回复|规划|整理|准备)"
@@ -115,6 +127,20 @@ _RESTRICTION = re.compile(
 )
 
 
+_ASKS_FOR_WISHES = re.compile(
+    r"\b(?:my|our|standing)\ (?:\w+\ )?(?:rules|preferences|instructions|wishes|guidelines|conventions)\b"
+    r"|\b(?:rules|preferences|instructions|wishes|guidelines|conventions)\ (?:for\ you|i\ (?:gave|set|told))\b"
+    r"|\byou\ (?:to\ |should\ |shall\ |must\ )?(?:always|never)\b"
+    r"|我[^，。！？?]{0,8}(?:要求|规矩|规则|偏好|喜好|习惯)",
+    re.IGNORECASE,
+)
+
+
+def asks_for_wishes(question: str) -> bool:
+    """Whether it is asked for the standing wishes themselves: `what are my rules for you?`."""
+    return _ASKS_FOR_WISHES.search(question) is not None
+
+
 def asks_for_restrictions(question: str) -> bool:
     """Whether it is asked what somebody may not eat or drink: then allergies and diets are meant, and no dishes."""
     return _ASKS_WHAT_NOT.search(question) is not None and _ASKS_ABOUT_FOOD.search(question) is not None
@@ -129,7 +155,7 @@ def is_restriction(role: str, text: str) -> bool:
 
 def asks_for_work(question: str) -> bool:
     """Whether something is to be done or advised, so that wishes may govern it; else something is only asked for."""
-    return _REQUEST.search(question) is not None or _CHINESE_REQUEST.search(question) is not None
+    return any(one.search(question) is not None for one in (_REQUEST, _ENDS_IN_REQUEST, _CHINESE_REQUEST))
 
 
 def is_wish(role: str, text: str) -> bool:
@@ -140,6 +166,34 @@ def is_wish(role: str, text: str) -> bool:
     if _WISH.search(start):
         return True
     return not start.rstrip().endswith(("?", "？")) and _CHINESE_WISH.search(start) is not None
+
+
+def _is_either(role: str, text: str) -> bool:
+    return is_wish(role, text) or is_restriction(role, text)
+
+
+class WishKind(NamedTuple):
+    """What may govern an answer, or is asked for itself."""
+
+    cues: Sequence[Term]
+    """What leads to it in the index."""
+    is_one: Callable[[str, str], bool]
+    """Whether a message, by its role and text, is one."""
+    is_asked_for: bool
+
+
+def kind_of_wish(question: str) -> WishKind | None:
+    """What kind of wish a question asks for, or may be governed by; where it is about food, what somebody may not eat
+    governs too."""
+    if asks_for_restrictions(question):
+        return WishKind(RESTRICTION_CUES, is_restriction, is_asked_for=True)
+    if asks_for_wishes(question):
+        return WishKind(CUES, is_wish, is_asked_for=True)
+    if not asks_for_work(question):
+        return None
+    if _ASKS_ABOUT_FOOD.search(question) is not None:
+        return WishKind(tuple(dict.fromkeys((*CUES, *RESTRICTION_CUES))), _is_either, is_asked_for=False)
+    return WishKind(CUES, is_wish, is_asked_for=False)
 
 
 def matters_of(text: str) -> frozenset[int]:
