@@ -202,6 +202,17 @@ async def test_a_time_that_the_question_names_is_counted_from_the_moment_of_aski
     assert (await conv.recall("上周的 lunch 是什么？", asked_at=asked_at))[0].text == "Lunch was soup number 4."
 
 
+async def test_what_is_said_again_word_for_word_stands_below_something_else(conv: Conversation) -> None:
+    for _ in range(3):
+        await conv.append([said("run the webhook tests")])
+        await conv.append([said("Fine so far, nothing to see.", role="assistant")])
+    await conv.append([said("The webhook lost its secret key yesterday.")])
+    hits = await conv.recall("webhook", limit=2)
+    assert {hit.text for hit in hits} == {"run the webhook tests", "The webhook lost its secret key yesterday."}
+    for hit in await conv.recall("webhook"):
+        assert sum(hit.parts.values()) == pytest.approx(hit.score, abs=1e-5)
+
+
 async def test_what_was_replaced_deleted_or_left_behind_on_a_branch_is_not_found(conv: Conversation) -> None:
     await conv.append(
         [said("The code is tulip.", id="a"), said("The code word is rose.", id="b"), said("End.", id="c")]

@@ -20,6 +20,8 @@ word, as a part of once. To that comes
   knows what was wanted and decided, unless the question is what the assistant said;
 - when it was said, if the question names a time.
 
+What says word for word what a better one does stands lower.
+
 The weights are round numbers that do well on four kinds of conversation together (two people chatting, long answers
 of an assistant, Chinese, customer service with tools); none is learned, and none knows of a kind by name. What differs
 between kinds is measured on the messages themselves. `docs/benchmarks/recall.md` has the figures.
@@ -81,6 +83,8 @@ _RELATED_BELOW = 0.95
 """A message that has only related words stays below those that have the words themselves."""
 _FROM_BESIDE = 0.8
 """What a word counts for a message that only the message has to which it belongs."""
+_REPEATED = 0.6
+"""What the score of a message counts whose text a better one has."""
 _FAR_SHARE = 0.3
 """What it counts that a named speaker says something far from what is asked, of what it counts nearby."""
 _ROLES = TOOL_ROLES | {"user", "assistant", "system", "developer"}
@@ -154,9 +158,22 @@ class Ranking(Sequence[RankedMessage]):
     def __init__(self, scorer: _Scorer) -> None:
         scores = scorer.scores()
         newest_first = range(len(scores) - 1, -1, -1)
+        best_first = sorted((at for at in newest_first if scores[at] > 0), key=scores.__getitem__, reverse=True)
         self._scorer = scorer
-        self._scores = scores
-        self._order = sorted((at for at in newest_first if scores[at] > 0), key=scores.__getitem__, reverse=True)
+        self._shares = self._shares_of_repeats(best_first)
+        self._scores = [self._shares.get(at, 1.0) * score for at, score in enumerate(scores)]
+        self._order = sorted(best_first, key=self._scores.__getitem__, reverse=True)
+
+    def _shares_of_repeats(self, best_first: Sequence[int]) -> dict[int, float]:
+        """What the score counts of those that say word for word what a better one does: they add little."""
+        said: set[tuple[str, str | None, str]] = set()
+        shares: dict[int, float] = {}
+        for at in best_first:
+            one = self._scorer.messages[at]
+            if (one.role, one.name, one.text) in said:
+                shares[at] = _REPEATED
+            said.add((one.role, one.name, one.text))
+        return shares
 
     def without(self, entry_keys: Collection[int]) -> Ranking:
         """The same, without these messages."""
@@ -184,7 +201,7 @@ class Ranking(Sequence[RankedMessage]):
             message=scorer.messages[at],
             span=scorer.best_span(at),
             score=self._scores[at],
-            parts=scorer.parts_of(at),
+            parts={name: self._shares.get(at, 1.0) * part for name, part in scorer.parts_of(at).items()},
             words=scorer.words_of(at),
             is_neighbour_only=scorer.is_neighbour_only(at),
             coverage=scorer.coverage_of(at),
