@@ -202,6 +202,33 @@ async def test_a_time_that_the_question_names_is_counted_from_the_moment_of_aski
     assert (await conv.recall("上周的 lunch 是什么？", asked_at=asked_at))[0].text == "Lunch was soup number 4."
 
 
+@pytest.mark.parametrize(
+    "question", ["What did we talk about on April 21st?", "what happened last tuesday", "4月21号发生了什么？"]
+)
+async def test_whatever_was_said_at_a_time_is_found_by_the_time_alone(conv: Conversation, question: str) -> None:
+    for day in range(25):
+        at = MONDAY + timedelta(days=day)
+        texts = [f"The {one} of walk {day} was fine." for one in ("start", "middle")]
+        await conv.append([said(text, at=at + timedelta(minutes=step)) for step, text in enumerate(texts)])
+    hits = await conv.recall(question, asked_at=MONDAY + timedelta(days=20))
+    lines = [line for hit in hits for line in hit.text.splitlines()]
+    assert lines[:2] == ["The start of walk 15 was fine.", "The middle of walk 15 was fine."]
+    assert hits[0].why[0] == "date"
+    assert not hits.only_weak
+    assert hits.asks_for_several
+
+
+async def test_a_time_is_found_among_deleted_messages_and_where_nothing_was_said(conv: Conversation) -> None:
+    for day in range(12):
+        await conv.append([said(f"Walk number {day}.", at=MONDAY + timedelta(days=day), id=f"m{day}")])
+    for day in (4, 5, 6):
+        await conv.delete_message(f"m{day}")
+    asked_at = MONDAY + timedelta(days=7)
+    assert [hit.text for hit in await conv.recall("what did I say yesterday?", asked_at=asked_at)] == []
+    assert (await conv.recall("what did I say five days ago?", asked_at=asked_at))[0].text == "Walk number 2."
+    assert len(await conv.recall("what did I say in 2019?", asked_at=asked_at)) == 0
+
+
 async def test_what_is_said_again_word_for_word_stands_below_something_else(conv: Conversation) -> None:
     for _ in range(3):
         await conv.append([said("run the webhook tests")])

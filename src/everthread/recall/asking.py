@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 
+from everthread.text.words import stem
+
 _ASKING = re.compile(
     r"""\b(?:
     how\ (?:many\ (?:times|different)|many|much|old|far|tall|big|large|high|soon|late|early|come)\b
@@ -65,6 +67,16 @@ _CHINESE = re.compile(
      (?:(?:列|罗列|列举)(?:出来?|一下)|列举|告诉我|(?:还)?记得|(?:我)?想知道|总结一?下?(?!会))(?:所有|全部)?(?:的)?""",
     re.VERBOSE,
 )
+
+WHATEVER_STEMS = frozenset(
+    map(
+        stem,
+        "happen talk discuss say said tell told chat conversation write wrote mention speak spoke thing note new news"
+        " diary topic go went day anything everything else time all early late beginning end middle week".split(),
+    )
+)
+WHATEVER_CHARACTERS = frozenset("发生聊谈说讲话做干事情记写内容天初底晚早些")
+"""Of `What did we talk about on Monday?` nothing is left but the time: whatever was said then is meant."""
 
 
 def without_asking(folded: str) -> str:

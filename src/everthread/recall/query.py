@@ -11,12 +11,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from everthread.core.queries import Term
 from everthread.core.text_memo import TextMemo
-from everthread.recall.asking import without_asking
+from everthread.recall.asking import WHATEVER_CHARACTERS, WHATEVER_STEMS, without_asking
+from everthread.text.dates import without_times
 from everthread.text.irregular_verbs import other_forms
 from everthread.text.numbers import number_pattern, split_numbers
 from everthread.text.related_words import chinese_words, related_words
@@ -71,28 +72,47 @@ class RecallQuery:
     """Other words for what is asked."""
     asks_assistant: bool = False
     """Whether it asks for what the assistant said: `what did you recommend`."""
+    asks_for_a_time: bool = False
+    """Whether it asks for whatever was said at some time: `what happened on Monday`."""
 
     @property
     def all_forms(self) -> list[Term]:
         """The terms in all their forms."""
         return list(dict.fromkeys([*self.terms, *(form for term in self.terms for form in other_forms(term))]))
 
+    def for_its_dates(self) -> RecallQuery:
+        """The same without any word but the dates that it names."""
+        return replace(self, terms=tuple(term for term in self.terms if term.pattern), related={})
+
 
 def parse_question(question: str) -> RecallQuery:
     """Parse a question; any text is one. One without a single word has no terms, and finds nothing."""
     text = fold(question[:MAX_QUESTION_CHARACTERS])
     about = without_asking(text)
-    content = tuple(
-        term
-        for term in dict.fromkeys(_terms(about))
-        if term.token not in (FUNCTION_CHARACTERS if term.is_prefix else FUNCTION_STEMS)
-    )
+    content = _content_of(about)
     kept = (content or tuple(dict.fromkeys(_terms(text))))[:MAX_TERMS]
     return RecallQuery(
         text=text,
         terms=kept,
         related=_related(about, kept) if content else {},
         asks_assistant=_ASKS_ASSISTANT.search(text) is not None,
+        asks_for_a_time=_names_only_a_time(about),
+    )
+
+
+def _content_of(text: str) -> tuple[Term, ...]:
+    """The terms of a text but those of function words, each once."""
+    return tuple(
+        term
+        for term in dict.fromkeys(_terms(text))
+        if term.token not in (FUNCTION_CHARACTERS if term.is_prefix else FUNCTION_STEMS)
+    )
+
+
+def _names_only_a_time(about: str) -> bool:
+    undated = without_times(about)
+    return undated != about and all(
+        term.token in (WHATEVER_CHARACTERS if term.is_prefix else WHATEVER_STEMS) for term in _content_of(undated)
     )
 
 

@@ -18,7 +18,7 @@ word, as a part of once. To that comes
 - who said it: where speakers have names, the one that the question names, whose messages count a little without any of
   its words, most of all near them; where they are bare roles, the user, who
   knows what was wanted and decided, unless the question is what the assistant said;
-- when it was said, if the question names a time.
+- when it was said, if the question names a time; alone, where whatever was said then is asked for.
 
 What says word for word what a better one does stands lower.
 
@@ -83,6 +83,11 @@ _RELATED_BELOW = 0.95
 """A message that has only related words stays below those that have the words themselves."""
 _FROM_BESIDE = 0.8
 """What a word counts for a message that only the message has to which it belongs."""
+_SAID_THEN, _WHATEVER_THEN = 0.1, 2.0
+"""What it counts, of the weight of dates, to be said at a time that is named; and where whatever was said then is asked
+for."""
+_SAYS_WORDS = 12
+"""A message of so many words says half of what one can."""
 _REPEATED = 0.6
 """What the score of a message counts whose text a better one has."""
 _FAR_SHARE = 0.3
@@ -458,6 +463,8 @@ class _Scorer:
         parts = _normalize_together({**parts, "topic": [weight * near for near in topic]})
         if any(self.is_by_named):
             parts["speaker"] = self._by_named(topic)
+        if signals.times:
+            parts["date"] = self._said_then()
         if not (weights.meaning * signals.understood_share and signals.similarity):
             return parts
         meaning = self._meaning_scores()
@@ -473,6 +480,21 @@ class _Scorer:
         ]
         own = [share * one for share, one in zip(shares, by_meaning["meaning"], strict=True)]
         return {**kept, "neighbours": lent, "meaning": own}
+
+    @cached_property
+    def is_said_then(self) -> list[bool]:
+        """Whether each was said within a time that the question names."""
+        return [date_score(message.said_at, self.signals.times) == 1 for message in self.messages]
+
+    def _said_then(self) -> list[float]:
+        """What those have that were said then, without any word of the question: much where whatever was said then is
+        asked for, and the more, the more they say."""
+        whole = self.weights.date * (_WHATEVER_THEN if self.query.asks_for_a_time else _SAID_THEN)
+        lengths = [sum(passage.length for passage in passages) for passages in self.counts]
+        return [
+            whole * (1 - 0.5 ** (1 + length / _SAYS_WORDS)) if is_then else 0.0
+            for is_then, length in zip(self.is_said_then, lengths, strict=True)
+        ]
 
     def _by_named(self, topic: Sequence[float]) -> list[float]:
         """What the messages of a speaker whom the question names have without any other word of it: the more, the rarer
@@ -579,7 +601,7 @@ class _Scorer:
         parts = {name: part[at] for name, part in self.parts.items()}
         total = sum(parts.values())
         date, who = self.priors[at]
-        parts["date"] = total * (date - 1)
+        parts["date"] = parts.get("date", 0.0) + total * (date - 1)
         parts["speaker"] = parts.get("speaker", 0.0) + total * date * (who - 1)
         parts["wish"] = self.lifts.get(at, 0.0)
         return {name: parts[name] for name in sorted(parts, key=parts.__getitem__, reverse=True) if parts[name]}
@@ -601,7 +623,7 @@ class _Scorer:
 
     def is_neighbour_only(self, at: int) -> bool:
         key = self.messages[at].entry_key
-        if at in self.lifts:
+        if at in self.lifts or self._is_asked_by_time(at):
             return False
         has_meaning = any((key, part) in self.signals.similarity for part in range(len(self.spans[at])))
         return not has_meaning and not any(passage.counts for passage in self.counts[at])
@@ -609,8 +631,8 @@ class _Scorer:
     def coverage_of(self, at: int) -> float:
         """Which share of the question a message has: of its words by their rarity, those of a message that it belongs
         to included (it answers it, or goes on with it), or of its meaning, whichever is more. All where it is a wish
-        that may govern what is asked."""
-        if at in self.lifts:
+        that may govern what is asked, or said at the time for which all is asked."""
+        if at in self.lifts or self._is_asked_by_time(at):
             return 1.0
         around = [(at - 1, at), (at, at + 1)]
         beside = [
@@ -627,6 +649,9 @@ class _Scorer:
         key, similarity = self.messages[at].entry_key, self.signals.similarity
         by_meaning = max((similarity.get((key, part), 0.0) for part in range(len(self.spans[at]))), default=0.0)
         return min(1.0, max(by_words, self.signals.understood_share * by_meaning))
+
+    def _is_asked_by_time(self, at: int) -> bool:
+        return self.query.asks_for_a_time and self.is_said_then[at]
 
     def _own_weight(self, at: int) -> float:
         """Of the rarity of all the words asked for, the share that the message's words have."""

@@ -62,6 +62,7 @@ from everthread.recall.ranking import (
     names_speaker,
     rank,
 )
+from everthread.recall.said_when import seqs_said_within
 from everthread.recall.wishes import WishKind, kind_of_wish, likely_wishes
 from everthread.text.dates import find_time_ranges
 from everthread.text.secrets import redact_secrets
@@ -278,7 +279,12 @@ async def recall(
 
     async def search() -> RecallResult:
         asked = question[:MAX_QUESTION_CHARACTERS]
+        times = find_time_ranges(asked, asked_at or services.clock())
+        said_then = await seqs_said_within(store, owner, conversation, times, _MAX_CANDIDATES)
         query = parse_question(question)
+        asks_for_then = query.asks_for_a_time and bool(said_then)
+        if asks_for_then:
+            query = query.for_its_dates()
         in_index = Postings({}, 0, False)
         if query.terms:
             in_index = await store.search.postings(owner, conversation, query.all_forms, cap=_MAX_POSTINGS)
@@ -298,6 +304,7 @@ async def recall(
         keys = list(dict.fromkeys([*keys, *may_govern]))
         candidates = _Candidates()
         named = list(dict.fromkeys((near.conversation_id, near.seq) for near in similar.passages))
+        named += said_then[: _MAX_CANDIDATES - len(keys)]
         read = await store.search.messages(owner, keys, named) if keys or named else ()
         if len(read) < _MAX_CANDIDATES:
             read = await _with_named_speaker(store, owner, conversation, query, read, keys, in_index.total, candidates)
@@ -316,7 +323,7 @@ async def recall(
             idfs=idfs,
             similarity=_similarity_by_key(similar.passages, messages.values()),
             understood_share=similar.understood_share,
-            times=find_time_ranges(asked, asked_at or services.clock()),
+            times=times,
             carried=carried,
             related=related,
             wishes=_among(messages, may_govern, candidates, kind),
@@ -334,7 +341,7 @@ async def recall(
             messages=messages,
             similar=similar,
             truncated=in_index.truncated,
-            asks_for_several=asks_for_several(asked),
+            asks_for_several=asks_for_then or asks_for_several(asked),
         )
 
     return await store.run_reads(search)
