@@ -173,6 +173,14 @@ def test_recall_says_why_each_message_was_found(talk: Quick) -> None:
     assert "words: " not in plain.err
 
 
+def test_recall_shows_what_was_said_around_a_hit_where_that_is_asked_for(talk: Quick) -> None:
+    (hit,) = talk("recall", "c1", "--around", "1", "--limit", "1", "lighthouse", "--json").json["hits"]
+    assert (hit["seqs"], [one["seq"] for one in hit["before"]], [one["seq"] for one in hit["after"]]) == ([2], [1], [3])
+    shown = talk("recall", "c1", "--around", "1", "--limit", "1", "lighthouse").out
+    assert shown.index("#1 ") < shown.index("#2 ") < shown.index("#3 ")
+    assert "before" not in talk("recall", "c1", "lighthouse", "--json").json["hits"][0]
+
+
 def test_a_grade_of_what_was_all_in_view_is_no_percentage(talk: Quick) -> None:
     graded = talk("grade", "c1", "--fail-under", "100")
     assert graded.code == 0

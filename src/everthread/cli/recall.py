@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +17,7 @@ from everthread.core.errors import NotFound
 from everthread.core.turns import TurnQuery, TurnState
 
 if TYPE_CHECKING:
+    from everthread.core.nouns import Message
     from everthread.instance import Everthread
     from everthread.recall.search import RecallHit
 
@@ -46,6 +49,9 @@ async def recall(
     explain: Annotated[
         bool, typer.Option("--explain", help="Show why each was found, with its score's parts.")
     ] = False,
+    around: Annotated[
+        int, typer.Option(min=0, max=50, metavar="N", help="Show so many messages before and after each, too.")
+    ] = 0,
 ) -> None:
     """Show what earlier messages would be recalled for a question, best first."""
     from everthread.recall.policy import check_scope  # noqa: PLC0415 - startup
@@ -57,10 +63,14 @@ async def recall(
     async with cli.open() as et:
         found = await find_conversation(et, cli.owner, conversation)
         hits = await found.recall(text, limit=limit, max_tokens=max_tokens, scope=where)
+        beside = [await _beside(et, cli.owner, hit, around) for hit in hits]
     if cli.out.json:
         cli.out.document(
             {
-                "hits": list(hits),
+                "hits": [
+                    asdict(hit) | {name: list(map(_as_row, those)) for name, those in beside_it.items() if around}
+                    for hit, beside_it in zip(hits, beside, strict=True)
+                ],
                 "only_weak": hits.only_weak,
                 "asks_for_several": hits.asks_for_several,
                 "by_meaning": hits.by_meaning,
@@ -70,8 +80,11 @@ async def recall(
             }
         )
         return
-    for hit in hits.in_order if hits.asks_for_several else hits:
+    shown = list(zip(hits, beside, strict=True))
+    for hit, beside_it in sorted(shown, key=lambda one: one[0].said_at) if hits.asks_for_several else shown:
+        cli.out.pieces(map(_as_line, beside_it["before"]))
         cli.out.pieces(_as_text(hit, "" if hit.conversation_id == found.id else hit.conversation_id))
+        cli.out.pieces(map(_as_line, beside_it["after"]))
         if explain:
             cli.out.pieces([(f"       {hit.score:.3f} = {_explained(hit)}\n", "dim")])
     if explain:
@@ -83,6 +96,23 @@ async def recall(
         cli.out.note("only weak matches: what you ask for was probably said in other words, or never")
     if not hits.by_meaning:
         cli.out.note("searched by words only; `everthread doctor` tells how to search by meaning too")
+
+
+async def _beside(et: Everthread, owner: str, hit: RecallHit, count: int) -> Mapping[str, Sequence[Message]]:
+    """So many messages right before a hit and right after it."""
+    if not count:
+        return {"before": (), "after": ()}
+    conv = await et.conversations.get(hit.conversation_id, owner=owner)
+    after = [message async for message in conv.messages(after=hit.seqs[-1], limit=count)]
+    return {"before": await conv.tail(count, before=hit.seqs[0]), "after": after}
+
+
+def _as_row(message: Message) -> dict[str, Any]:
+    return {"seq": message.seq, "speaker": message.name or message.role, "text": message.text}
+
+
+def _as_line(message: Message) -> Styled:
+    return f"{f'#{message.seq}':>6}  {one_line(message.name or message.role)}: {one_line(message.text)}\n", "dim"
 
 
 def _explained(hit: RecallHit) -> str:
