@@ -4,14 +4,18 @@ when it is written or, if it is planted, when it is read.
 
 from __future__ import annotations
 
+import importlib
 import operator
 import subprocess
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import Enum, StrEnum
 from functools import partial
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Generic, NamedTuple, NotRequired, Protocol, TypedDict, TypeVar
 
+import numpy as np
 import ormsgpack
 import pytest
 from langchain.agents import create_agent
@@ -22,7 +26,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.func import entrypoint, task
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Send, interrupt
-from pydantic import AfterValidator, BaseModel, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, Field, HttpUrl, PostgresDsn, SecretStr
 
 import everthread
 from everthread import Everthread, Invalid
@@ -132,6 +136,10 @@ class Shy(tuple[int], metaclass=_Shy):
     """Stands beside the types of the graph, and is none of them."""
 
 
+class Moment(datetime):
+    """As of a library of times."""
+
+
 class State(TypedDict, total=False):
     steps: list[Step]
     points: Sequence[Point]
@@ -146,6 +154,7 @@ class State(TypedDict, total=False):
     colours: Annotated[list[Colour], operator.add]
     shout: Shout
     author: Author
+    moment: Moment
 
 
 FULL: Any = {
@@ -162,6 +171,7 @@ FULL: Any = {
     "colours": [Colour.RED],
     "shout": Shout(content="hey", volume=11),
     "author": Author("Ann"),
+    "moment": Moment(2026, 1, 2, tzinfo=UTC),
 }
 
 
@@ -256,6 +266,61 @@ async def test_a_type_that_the_code_names_comes_back(memory: Everthread, way: st
     await WAYS[way](EverthreadSaver(memory)).ainvoke({}, THREAD)
     again = (await WAYS[way](EverthreadSaver(memory)).aget_state(THREAD)).values
     assert isinstance(again["it"], Step)
+
+
+async def test_a_type_of_a_module_that_the_graphs_module_imports_comes_back(
+    memory: Everthread, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "imported_parts.py").write_text(
+        "from dataclasses import dataclass\n\n@dataclass\nclass Part:\n    number: int\n"
+    )
+    (tmp_path / "importing.py").write_text(
+        "import imported_parts\n\ndef fill(state):\n    return {'it': vars(imported_parts)['Part'](1)}\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    fill = importlib.import_module("importing").fill
+    await filled(fill)(EverthreadSaver(memory)).ainvoke({}, THREAD)
+    again = (await filled(fill)(EverthreadSaver(memory)).aget_state(THREAD)).values
+    assert again["it"].number == 1
+
+
+class Scored(NamedTuple):
+    score: Any
+
+
+@dataclass
+class Measured:
+    by: Any
+
+
+class Cited(BaseModel):
+    url: HttpUrl
+    by: Any
+
+
+REFUSED_BY_LANGGRAPH: Mapping[str, Any] = {
+    "a float of numpy": np.float32(1.5),
+    "its usual float": np.float64(1.5),
+    "an integer of numpy": np.int64(4),
+    "a truth of numpy": np.bool_(True),
+    "a URL": HttpUrl("https://a.example/b"),
+    "a database": PostgresDsn("postgres://u@localhost:5432/a"),
+    "a pure path": PurePosixPath("/notes.md"),
+    "in a list": [{"a": np.float16(0.5)}],
+    "in a set": {np.int8(3)},
+    "in a named tuple": Scored(np.uint8(3)),
+    "in a dataclass": Measured(PurePosixPath("a")),
+    "in a model": Cited(url=HttpUrl("https://a.example"), by=[np.float32(0.5)]),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED_BY_LANGGRAPH)
+async def test_plain_data_that_langgraphs_serializer_refuses_comes_back(memory: Everthread, what: str) -> None:
+    value = REFUSED_BY_LANGGRAPH[what]
+    await filled(lambda state: {"it": value})(EverthreadSaver(memory)).ainvoke({}, THREAD)
+    again = (await filled(lambda state: {})(EverthreadSaver(memory)).aget_state(THREAD)).values
+    assert again["it"] == value
+    assert repr(again["it"]) == repr(value)
 
 
 async def test_structured_answers_last_into_the_next_turn_and_process(et: Everthread) -> None:

@@ -7,8 +7,8 @@ server:
   that stand in the same module;
 - its code (nodes, branches, reducers, tools, middleware, tasks, subgraphs): what a function names, closes over or is
   annotated with, and the same of the user's functions that it calls;
-- the modules of both: of what they define or import, the types that run nothing when they are built (`passive_types`).
-  Such a one may come from outside, as the answer to an interrupt.
+- the modules of both, and those of the user's that they import: of what these define or import, the types that run
+  nothing when they are built (`passive_types`). Such a one may come from outside, as the answer to an interrupt.
 
 Only types that hold data count: dataclasses, pydantic models, named tuples, enums and the like. What is merely
 importable does not, nor does what runs code of its own and is not named.
@@ -23,6 +23,7 @@ import typing
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
@@ -50,7 +51,7 @@ _FRAMEWORKS = frozenset(
 _VALUES = (str, bytes, bytearray, int, float, complex, type(None), CodeType)
 _CLOSED = (BaseCheckpointSaver, BaseStore, Everthread)
 """They hold what is stored, and nothing that a graph is made of."""
-_DATA = (Enum, SecretBytes, SecretStr, UUID, Decimal, set, frozenset, deque)
+_DATA = (Enum, SecretBytes, SecretStr, UUID, Decimal, date, time, timedelta, set, frozenset, deque)
 _MAX_OBJECTS = 100_000
 """A graph that holds more is looked through no further; what is missing then is named by hand."""
 
@@ -87,8 +88,10 @@ class _Search:
     def look_through(self, graph: Any) -> None:
         self._add(self._value, graph)
         self._look_on()
-        for module in map(sys.modules.get, self._modules):
-            types = [value for value in vars(module).values() if isinstance(value, type)] if module else []
+        own = [module for name in self._modules if (module := sys.modules.get(name))]
+        imported = [value for module in own for value in vars(module).values() if isinstance(value, ModuleType)]
+        for module in [*own, *(one for one in imported if self._is_users(one.__name__))]:
+            types = [value for value in vars(module).values() if isinstance(value, type)]
             self._add_all(self._hint, [one for one in types if _is_passive_data(one)])
         self._look_on()
 

@@ -17,7 +17,9 @@ from pydantic_core import PydanticUndefined
 from typing_extensions import is_typeddict
 
 _VALIDATORS = (AfterValidator, BeforeValidator, PlainValidator, WrapValidator)
-_LIBRARIES = frozenset({"builtins", "collections", "datetime", "decimal", "ipaddress", "pathlib", "typing", "uuid"})
+_LIBRARIES = frozenset(
+    {"builtins", "collections", "datetime", "decimal", "ipaddress", "pathlib", "pydantic.networks", "typing", "uuid"}
+)
 _DATACLASS_HOOKS = ("__post_init__", "__new__")
 
 

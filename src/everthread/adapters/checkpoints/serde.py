@@ -25,12 +25,12 @@ from langgraph.checkpoint.serde.jsonplus import (
     EXT_PYDANTIC_V1,
     EXT_PYDANTIC_V2,
     JsonPlusSerializer,
-    _msgpack_default,
     _option,
 )
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Send
 
+from everthread.adapters.checkpoints.more_types import SAFE_TYPES, encode_extension
 from everthread.core.errors import Invalid, StoreDamaged
 
 TypeName = tuple[str, ...]
@@ -61,7 +61,7 @@ def type_name(cls: type) -> TypeName:
 
 
 class StrictSerializer(JsonPlusSerializer):
-    """LangGraph's serializer with LangGraph's own safe types, those named here, and no others."""
+    """LangGraph's serializer with its own safe types, those of `more_types`, those named here, and no others."""
 
     def __init__(self, allowed: Allowed = ()) -> None:
         super().__init__(allowed_msgpack_modules=None)
@@ -129,7 +129,7 @@ class StrictSerializer(JsonPlusSerializer):
         return self._is_known(tuple(parts[:2]))
 
     def _is_known(self, name: TypeName) -> bool:
-        return name in SAFE_MSGPACK_TYPES or name in self._classes or name in self._named
+        return name in SAFE_MSGPACK_TYPES or name in SAFE_TYPES or name in self._classes or name in self._named
 
     def _revive(self, code: int, part: bytes) -> Any:
         """Build what was inspected. As with LangGraph, a value that its class refuses today becomes plain data."""
@@ -209,7 +209,7 @@ class StateSerializer(StrictSerializer):
         def encode(part: Any) -> Any:
             nonlocal has_extensions
             has_extensions = True
-            return _msgpack_default(part)
+            return encode_extension(part)
 
         body = ormsgpack.packb(obj, default=encode, option=_option)
         if has_extensions:
