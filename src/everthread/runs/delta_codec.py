@@ -6,6 +6,7 @@ A graph streams its whole state after each step, and a message's metadata with e
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -75,7 +76,12 @@ def _encode_member(before: Any, data: Any) -> JsonObject:
 
 def _is_same_json(before: Any, data: Any) -> bool:
     """Python calls 1 and True equal, and objects whose members stand in another order; JSON does not."""
-    return bool(before == data) and orjson.dumps(before) == orjson.dumps(data)
+    if before != data:
+        return False
+    try:
+        return orjson.dumps(before) == orjson.dumps(data)
+    except TypeError:  # half of a surrogate pair, or a long number
+        return json.dumps(before) == json.dumps(data)
 
 
 def _decode_member(before: Any, delta: JsonObject) -> Any:

@@ -71,7 +71,7 @@ class Thing:
             {"when": "2026-01-01T00:00:00+00:00", "id": str(UUID(int=7))},
         ),
         ({1: {2}}, {"1": [2]}),
-        ("half \ud800 pair", "half \ud800 pair"),
+        ("half \ud800 pair, a whole one \U0001f600", "half ? pair, a whole one \U0001f600"),
         (2**70, 2**70),
         (b"\x00\xff", "AP8="),
         (ValueError("boom"), "boom"),

@@ -9,13 +9,16 @@ import os
 import re
 import subprocess
 import sys
+from datetime import UTC
 from decimal import Decimal
 from ipaddress import ip_address
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 import pytest
 from langgraph.types import Send
+from pydantic import HttpUrl, SecretStr
 
 from everthread import Invalid
 from everthread.http.protocol import graphs
@@ -177,11 +180,15 @@ class Point(NamedTuple):
         (PurePosixPath("/notes.md"), "/notes.md"),
         (ip_address("127.0.0.1"), "127.0.0.1"),
         (re.compile("a+"), "a+"),
+        (UTC, "UTC"),
+        (ZoneInfo("Europe/Paris"), "Europe/Paris"),
+        (HttpUrl("https://a.example/b"), "https://a.example/b"),
+        (SecretStr("word"), "**********"),
         (Send("node", {"at": Point(2)}), {"node": "node", "args": {"at": {"x": 2}}}),
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_values_of_a_state_are_shown_as_langgraphs_own_server_shows_them(value: object, shown: object) -> None:
+def test_values_of_a_state_are_shown_as_clients_expect_them(value: object, shown: object) -> None:
     assert to_plain({"value": [value]}) == {"value": [shown]}
 
 

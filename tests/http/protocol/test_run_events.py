@@ -35,6 +35,13 @@ def test_true_is_not_taken_for_one() -> None:
     assert orjson.dumps(_there_and_back(events)) == orjson.dumps(events)
 
 
+def test_what_orjson_refuses_is_told_apart_too() -> None:
+    encoder = DeltaCodec()
+    kept = [encoder.encode("custom", {"n": 2**70 + more, "text": "half \ud800"}) for more in (0, 0, 1)]
+    decoder = DeltaCodec()
+    assert [decoder.decode("custom", one)["n"] - 2**70 for one in kept] == [0, 0, 1]
+
+
 def test_a_history_of_300_messages_is_kept_once_in_50_steps() -> None:
     history = [{"id": str(number), "content": "x" * 1000} for number in range(300)]
     encoder = DeltaCodec()

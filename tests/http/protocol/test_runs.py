@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 from urllib.parse import quote
 
 import httpx
+import orjson
 import pytest
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import ConflictError, NotFoundError
@@ -145,6 +147,16 @@ async def test_a_run_may_roll_back_the_one_before_it_and_the_log_keeps_both(
         await client.runs.get(thread_id, first["run_id"])
     entries = await server.et.store.log.scan(Ref("local", thread_id), after=0, limit=100)
     assert [Message(entry).text for entry in entries] == ["a", "b", "one two three"]
+
+
+async def test_text_that_no_client_could_read_is_told_without_it(light: Server) -> None:
+    half = says("half \ud800 pair")
+    async with light.http() as http:
+        body = json.dumps({"assistant_id": "agent", "input": half, "stream_mode": ["values", "updates"]})
+        answer = await http.post("/runs/stream", content=body, headers={"content-type": "application/json"})
+        assert answer.status_code == 200
+        last = [line for line in answer.text.splitlines() if line.startswith("data: {")][-1]
+    assert orjson.loads(last.removeprefix("data: "))["messages"][0]["content"] == "half ? pair"
 
 
 async def test_a_run_is_cancelled_and_says_so(client: LangGraphClient) -> None:

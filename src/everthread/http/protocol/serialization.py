@@ -7,17 +7,18 @@ import json
 import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
 from pathlib import PurePath
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import orjson
 from langgraph.types import Command, Interrupt, Send, StateSnapshot
-from pydantic import BaseModel
+from pydantic import AnyUrl, BaseModel, SecretStr
 
 from everthread.core.errors import Invalid
 
@@ -26,11 +27,12 @@ _ADDRESSES = IPv4Address | IPv4Interface | IPv4Network | IPv6Address | IPv6Inter
 
 
 def dumps(value: object) -> bytes:
-    """JSON as bytes, whatever a state holds: what has no form in JSON is written as its `repr`."""
+    """JSON as bytes, whatever a state holds: what has no form in JSON is written as its `repr`, and half of a surrogate
+    pair as `?`, because LangGraph's clients cannot read it."""
     try:
         return orjson.dumps(value, default=_to_json, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY)
     except TypeError:  # half of a surrogate pair, or a number of more than 64 bits
-        return json.dumps(value, default=_to_json).encode()
+        return json.dumps(value, default=_to_json, ensure_ascii=False).encode(errors="replace")
 
 
 def to_plain(value: object) -> Any:
@@ -78,7 +80,9 @@ def _scalar_to_json(value: object) -> Any:
         return base64.b64encode(value).decode()
     if isinstance(value, re.Pattern):
         return value.pattern
-    if isinstance(value, UUID | BaseException | PurePath | _ADDRESSES):
+    if isinstance(value, timezone | ZoneInfo):
+        return value.tzname(None) or str(value)
+    if isinstance(value, UUID | BaseException | PurePath | AnyUrl | SecretStr | _ADDRESSES):
         return str(value)
     return repr(value)
 
