@@ -149,6 +149,17 @@ async def test_a_run_may_roll_back_the_one_before_it_and_the_log_keeps_both(
     assert [Message(entry).text for entry in entries] == ["a", "b", "one two three"]
 
 
+async def test_a_state_is_not_written_while_a_run_goes_on(light: Server) -> None:
+    async with light.sdk() as client:
+        run = await client.runs.create("t", "slow", input=says("hi"), if_not_exists="create")
+        with pytest.raises(ConflictError, match="not finished"):
+            await client.threads.update_state("t", {"step": 7}, as_node="slow")
+        await client.runs.join("t", run["run_id"])
+        await client.threads.update_state("t", {"step": 7}, as_node="slow")
+        state: Any = await client.threads.get_state("t")
+        assert (state["values"]["step"], len(state["values"]["messages"])) == (7, 2)
+
+
 async def test_text_that_no_client_could_read_is_told_without_it(light: Server) -> None:
     half = says("half \ud800 pair")
     async with light.http() as http:

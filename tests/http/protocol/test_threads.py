@@ -107,6 +107,17 @@ async def test_a_state_is_written_as_a_node_would_and_gone_back_to(client: LangG
         await client.threads.update_state("t", {"step": 7}, as_node="no such node")
 
 
+async def test_the_state_of_a_subgraph_is_written_and_named_with_those_around_it(client: LangGraphClient) -> None:
+    await client.runs.wait("t", "asking", input=says("hi"), if_not_exists="create")
+    state: Any = await client.threads.get_state("t", subgraphs=True)
+    inner = state["tasks"][0]["state"]["checkpoint"]
+    written: Any = await client.threads.update_state("t", {"step": 7}, checkpoint=inner)
+    outer = {"": state["checkpoint"]["checkpoint_id"]}
+    assert written["checkpoint"]["checkpoint_map"] == {**outer, inner["checkpoint_ns"]: written["checkpoint_id"]}
+    again: Any = await client.threads.get_state("t", checkpoint=written["checkpoint"])
+    assert again["values"]["step"] == 7
+
+
 async def test_a_history_is_read_newest_first_and_before_a_checkpoint(client: LangGraphClient) -> None:
     await client.runs.wait("t", "agent", input=says("hi"), if_not_exists="create")
     whole = await client.threads.get_history("t", limit=10)

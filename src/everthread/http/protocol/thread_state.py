@@ -20,7 +20,8 @@ from pydantic import Field, ValidationError
 from starlette.responses import Response
 
 from everthread.conversation import Conversation
-from everthread.core.errors import Conflict, EverthreadError, Invalid
+from everthread.core.errors import Conflict, EverthreadError, Invalid, TurnRunning
+from everthread.core.turns import Turn, TurnState
 from everthread.http.dependencies import PathId, RequestModel
 from everthread.http.full_history import Cursor, Limit, Merge, in_state_format
 from everthread.http.protocol.builtin_assistant import NAME, state_from_log
@@ -255,7 +256,10 @@ async def get_full_history(
 
 @router.post("/threads/{thread_id}/state")
 async def change_state(thread: ThreadDep, body: StateWrite, graphs: GraphsDep) -> Response:
-    """Write to the state as a node would; returns the new checkpoint."""
+    """Write to the state as a node would; returns the new checkpoint. 409 while a run goes on: its next step would not
+    have what was written."""
+    if await unfinished_run(thread) is not None:
+        raise TurnRunning("a run of the thread is not finished, and nothing was written: wait for it, or cancel it")
     at = body.checkpoint.configurable() if body.checkpoint else {}
     if body.checkpoint_id:
         at["checkpoint_id"] = body.checkpoint_id
@@ -266,6 +270,12 @@ async def change_state(thread: ThreadDep, body: StateWrite, graphs: GraphsDep) -
     return LangGraphResponse(
         {"checkpoint": checkpoint_out(written), **written, "checkpoint_id": written["configurable"]["checkpoint_id"]}
     )
+
+
+async def unfinished_run(thread: Conversation) -> Turn | None:
+    """The run of a thread that goes on, or waits to."""
+    unfinished = (TurnState.RUNNING, TurnState.RECEIVED)
+    return next(iter((await thread.turns(states=unfinished, limit=1)).items), None)
 
 
 async def write_supersteps(graphs: OpenGraphs, thread: Conversation, supersteps: Sequence[Mapping[str, Any]]) -> None:
@@ -290,5 +300,5 @@ async def _write(graph: Graph, config: RunnableConfig, steps: Sequence[Sequence[
     except Exception as problem:
         raise Invalid(f"rejected by the graph: {type(problem).__name__}: {problem}", field="values") from problem
     configurable = made["configurable"]
-    kept = ("thread_id", "checkpoint_ns", "checkpoint_id")
+    kept = ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map")
     return {"configurable": {name: configurable[name] for name in kept if name in configurable}}

@@ -139,11 +139,9 @@ async def thread_out(graphs: OpenGraphs, thread: Conversation) -> JsonObject:
 
 async def newest_run(thread: Conversation) -> Turn | None:
     """The run that determines the thread's status: a running one, or else the newest."""
-    busy = (TurnState.RUNNING, TurnState.RECEIVED)
-    for wanted in (busy, ()):
-        if found := (await thread.turns(states=wanted, limit=1)).items:
-            return found[0]
-    return None
+    if unfinished := await thread_state.unfinished_run(thread):
+        return unfinished
+    return next(iter((await thread.turns(limit=1)).items), None)
 
 
 def _status(run: Turn | None, state: Mapping[str, Any]) -> ThreadStatus:
