@@ -160,6 +160,14 @@ async def test_a_state_is_not_written_while_a_run_goes_on(light: Server) -> None
         assert (state["values"]["step"], len(state["values"]["messages"])) == (7, 2)
 
 
+async def test_events_that_langgraph_hides_are_not_told(light: Server) -> None:
+    async with light.sdk() as client:
+        asked: Any = {"input": says("hi"), "stream_mode": "events"}
+        told = [part.data async for part in client.runs.stream(None, "agent", **asked) if part.event == "events"]
+    assert {event["name"] for event in told} >= {"agent", "ask"}
+    assert not [event["name"] for event in told if "langsmith:hidden" in event["tags"]]
+
+
 async def test_text_that_no_client_could_read_is_told_without_it(light: Server) -> None:
     half = says("half \ud800 pair")
     async with light.http() as http:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from langchain_core._api import LangChainBetaWarning
 from langchain_core.messages import BaseMessage, BaseMessageChunk, message_chunk_to_message
+from langgraph.constants import TAG_HIDDEN
 
 from everthread.http.protocol.graphs import Graph
 from everthread.http.protocol.run_events import RunEvent, RunEventLog
@@ -110,7 +111,7 @@ async def _stream_with_events(
     async for event in graph.astream_events(given, config, version="v2", **options):  # type: ignore[call-overload]
         if event["event"] == "on_chain_stream" and event["run_id"] == run_id:
             yield _chunk(event["data"]["chunk"], options)
-        else:
+        elif TAG_HIDDEN not in (event.get("tags") or ()):
             yield (), "events", event
 
 
