@@ -274,8 +274,18 @@ async def test_threads_are_ordered_as_older_clients_ask_for_it(light: Server) ->
 
 async def test_a_label_that_no_namespace_can_have_is_refused(light: Server) -> None:
     async with light.http() as http:
-        for asked in ({"prefix": [""]}, {"suffix": ["a.b"]}, {"prefix": ["a", ""]}):
+        for asked in ({"prefix": [""]}, {"suffix": ["a.b"]}, {"prefix": ["a", ""]}, {"prefix": ["a\0"]}):
             assert (await http.post("/store/namespaces", json=asked)).status_code == 422
+        assert (await http.get("/store/items", params={"namespace": "a\0", "key": "k"})).status_code == 422
+
+
+async def test_a_subgraph_that_there_is_not_is_404(light: Server) -> None:
+    async with light.sdk() as client, light.http() as http:
+        await client.runs.wait("t", "nested", input=says("hi"), if_not_exists="create")
+        named = {"checkpoint": {"checkpoint_ns": "no such node"}}
+        answer = await http.post("/threads/t/state/checkpoint", json=named)
+        assert (answer.status_code, "no such node" in answer.json()["detail"]) == (404, True)
+        assert (await http.post("/threads/t/history", json=named)).json() == []
 
 
 async def test_of_a_state_only_what_is_selected_comes(client: LangGraphClient) -> None:

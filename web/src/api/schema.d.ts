@@ -932,7 +932,9 @@ export interface paths {
                     content: {
                         "text/markdown": string;
                         "text/html": string;
-                        "application/json": string;
+                        "application/json": {
+                            [key: string]: unknown;
+                        };
                         "application/x-ndjson": string;
                         "application/pdf": string;
                         "application/zstd": string;

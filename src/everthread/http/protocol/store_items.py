@@ -62,8 +62,8 @@ class NamespaceSearch(RequestModel):
 
 
 def _labels(labels: list[str], field: str) -> tuple[str, ...]:
-    if any(not label or "." in label for label in labels):
-        raise Invalid("labels must not be empty or contain a dot", field=field)
+    if any(not label or "." in label or "\0" in label for label in labels):
+        raise Invalid("labels must not be empty or contain a dot or a NUL", field=field)
     return tuple(labels)
 
 

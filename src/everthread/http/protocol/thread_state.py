@@ -20,7 +20,7 @@ from pydantic import Field, ValidationError
 from starlette.responses import Response
 
 from everthread.conversation import Conversation
-from everthread.core.errors import Conflict, EverthreadError, Invalid, TurnRunning
+from everthread.core.errors import Conflict, EverthreadError, Invalid, NotFound, TurnRunning
 from everthread.core.turns import Turn, TurnState
 from everthread.http.dependencies import PathId, RequestModel
 from everthread.http.full_history import Cursor, Limit, Merge, in_state_format
@@ -106,7 +106,7 @@ async def _snapshot(graph: Graph, config: RunnableConfig, *, subgraphs: bool = F
         assert isinstance(graph.checkpointer, BaseCheckpointSaver)
         saved = await graph.checkpointer.aget_tuple(config)
         if saved is None:
-            raise
+            raise NotFound(str(problem)) from problem  # no such subgraph
         return _as_stored(graph, saved, f"the state does not fit the schema of the graph: {problem}")
 
 

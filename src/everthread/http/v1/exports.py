@@ -56,7 +56,10 @@ _BYTES = {"schema": {"type": "string", "format": "binary"}}
 _FILE: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The conversation, as a file.",
-        "content": {kind.partition(";")[0]: {"schema": {"type": "string"}} for kind in MEDIA_TYPES.values()},
+        "content": {
+            **{kind.partition(";")[0]: {"schema": {"type": "string"}} for kind in MEDIA_TYPES.values()},
+            MEDIA_TYPES["json"]: {"schema": {"type": "object", "additionalProperties": True}},
+        },
     },
     **problem_responses(501),
 }
