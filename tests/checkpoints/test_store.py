@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import Enum
 from typing import Any
+from uuid import UUID
 
 import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import PutOp
+from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 import everthread
 from everthread import Everthread, Invalid
 from everthread.langgraph import EverthreadStore
 from everthread.testing import ManualClock
+
+
+class Mood(Enum):
+    GOOD = "good"
 
 
 class Letters(Embeddings):
@@ -49,6 +57,32 @@ async def test_an_item_comes_back_as_it_was_put(opened: Everthread) -> None:
     assert (item.namespace, item.key, item.value) == (("users", "ann"), "likes", {"tea": True, "list": [1, None, "ü"]})
     await store.adelete(("users", "ann"), "likes")
     assert await store.aget(("users", "ann"), "likes") is None
+
+
+@dataclass
+class Visit:
+    at: datetime
+    by: UUID
+    mood: Mood
+
+
+async def test_times_ids_enums_and_dataclasses_are_kept_as_langgraphs_sqlite_store_keeps_them(
+    opened: Everthread,
+) -> None:
+    value = {"visits": [Visit(datetime(2026, 1, 2, tzinfo=UTC), UUID(int=7), Mood.GOOD)], "last": Mood.GOOD}
+    ours = by_meaning(opened)
+    async with AsyncSqliteStore.from_conn_string(":memory:") as theirs:
+        await theirs.setup()
+        for store in (ours, theirs):
+            await store.aput(("visits",), "k", value)
+        found, expected = [await store.aget(("visits",), "k") for store in (ours, theirs)]
+        assert found is not None
+        assert expected is not None
+        assert found.value == expected.value
+    with pytest.raises(Invalid, match="convert it first"):
+        await ours.aput(("visits",), "k", {"neither": object()})
+    with pytest.raises(Invalid, match="nan is not JSON"):
+        await ours.aput(("visits",), "k", {"at": Mood.GOOD, "number": float("nan")})
 
 
 async def test_an_item_put_again_keeps_the_time_it_was_made_at(opened: Everthread, clock: ManualClock) -> None:

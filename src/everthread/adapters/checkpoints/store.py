@@ -9,6 +9,7 @@ from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numpy as np
+import orjson
 from langgraph.store.base import (
     BaseStore,
     GetOp,
@@ -128,11 +129,24 @@ class LogStore(BaseStore):
         if op.ttl is not None and not op.ttl > 0:
             raise Invalid(f"must be more than 0 minutes, or None for ever, not {op.ttl}", field="ttl")
         ttl = None if op.ttl is None else int(op.ttl * _MINUTE)
+        plain, value = _as_json(op.value)
         model, vectors = None, None
         if self._meaning is not None and op.index is not False:
-            model, vectors = await self._meaning.of(op.value, op.index)
-        value = dump(op.value, field="value")
+            model, vectors = await self._meaning.of(plain, op.index)
         return StoredItem(*key, value, now, now, None if ttl is None else now + ttl, ttl, model, vectors)
+
+
+def _as_json(value: Mapping[str, Any]) -> tuple[Mapping[str, Any], bytes]:
+    """A document and its bytes, with times, ids, enums and dataclasses written as LangGraph's own stores write them: as
+    orjson does."""
+    try:
+        return value, dump(value, field="value")
+    except Invalid as problem:
+        try:
+            plain = json.loads(json.dumps(value, default=lambda part: orjson.loads(orjson.dumps(part))))
+        except (TypeError, ValueError, RecursionError):
+            raise problem from None
+    return plain, dump(plain, field="value")
 
 
 class VectorSearch:
