@@ -88,30 +88,34 @@ from tests.http.conftest import client_of, key_for
 def peak():  # not getrusage, whose peak a process inherits from the one that started it
     return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
 
-async def main(files, limit):
+async def main(files, limit, kind):
     async with everthread.open("memory://", worker=False) as et:
         app = create_app(et, Settings(database="memory://", max_import_bytes=limit))
         keys = [await key_for(et, owner) for owner in ("alice", "bob")]
         async def send(key, file):
             async with client_of(app, key) as client:
-                body, headers = Path(file).read_bytes(), {"Content-Type": "application/zstd"}
+                body, headers = Path(file).read_bytes(), {"Content-Type": kind}
                 return (await client.post("/api/v1/import", content=body, headers=headers)).status_code
         before = peak()
         statuses = await asyncio.gather(*map(send, keys, files))
         print(json.dumps([statuses, peak() - before]))
 
-asyncio.run(main(sys.argv[1:3], int(sys.argv[3])))
+asyncio.run(main(sys.argv[1:3], int(sys.argv[3]), sys.argv[4]))
 """
 
 
 def import_two_at_once(
-    forkserver: ForkServer, tmp_path: Path, archives: tuple[bytes, bytes], limit: int = 128 << 20
+    forkserver: ForkServer,
+    tmp_path: Path,
+    archives: tuple[bytes, bytes],
+    limit: int = 128 << 20,
+    kind: str = ZSTD["Content-Type"],
 ) -> tuple[list[int], float]:
     """What two owners are answered who import at once, and the MiB that the process needed for it."""
     files = [tmp_path / "one", tmp_path / "other"]
     for file, archive in zip(files, archives, strict=True):
         file.write_bytes(archive)
-    program = ("-c", MEASURED, *map(str, files), str(limit))
+    program = ("-c", MEASURED, *map(str, files), str(limit), kind)
     ended = forkserver.run_program(*program, folder=ROOT, env=os.environ, needs=(*SERVING, "tests.http.conftest"))
     assert ended.code == 0, ended.err
     statuses, mebibytes = json.loads(ended.out)

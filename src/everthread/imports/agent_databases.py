@@ -17,6 +17,7 @@ import zstandard
 
 from everthread.core.plain_words import not_json
 from everthread.imports import opencode
+from everthread.imports.foreign_database import open_read_only
 from everthread.imports.line_agents import goose_payloads
 from everthread.imports.session import (
     BrokenEntry,
@@ -26,7 +27,6 @@ from everthread.imports.session import (
     dict_at,
     moment_of,
     one_line_title,
-    open_read_only,
     parse_line,
     safe_id,
     state_of,
@@ -37,11 +37,14 @@ from everthread.imports.session import (
 )
 
 _MAX_THREAD_BYTES = 256 << 20
+_SMALL_THREAD_BYTES = 1 << 20
+_MAX_RATIO = 500
+"""What unpacks to so many times its size, and is large, is a bomb."""
 
 
 def read_goose(path: Path, known: Mapping[str, int]) -> Iterator[StoredSession]:
     """Goose from 1.10: `sessions.db`, with content as JSON blocks."""
-    with closing(open_read_only(path)) as connection:
+    with closing(open_read_only(path, "sessions", "messages")) as connection:
         counted = {
             str(id): facts
             for id, *facts in connection.execute(
@@ -50,6 +53,7 @@ def read_goose(path: Path, known: Mapping[str, int]) -> Iterator[StoredSession]:
         }
         rows = [{**row, "facts": counted.get(str(row["id"]))} for row in _rows(connection, "sessions")]
         for state, row in _due(rows, known, "updated_at", "created_at"):
+            connection.begin_session()
             session = _session("goose", row, row.get("working_dir"), row.get("created_at"))
             title = row.get("description") or row.get("name")
             session.title = one_line_title(title) if isinstance(title, str) and title.strip() else None
@@ -68,7 +72,7 @@ def _goose(row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def read_hermes(path: Path, known: Mapping[str, int]) -> Iterator[StoredSession]:
     """Hermes: `state.db`, where a session may have no row of its own."""
-    with closing(open_read_only(path)) as connection:
+    with closing(open_read_only(path, "sessions", "messages")) as connection:
         described = {str(row["id"]): row for row in _rows(connection, "sessions") if "id" in row}
         counted = connection.execute(
             "SELECT session_id, min(timestamp), max(timestamp), count(*), max(id) FROM messages GROUP BY session_id"
@@ -79,6 +83,7 @@ def read_hermes(path: Path, known: Mapping[str, int]) -> Iterator[StoredSession]
         ]
         profile = path.parent.name if path.parent.parent.name == "profiles" else None
         for state, row in _due(rows, known, "last"):
+            connection.begin_session()
             session = _session("hermes", row, row.get("cwd"), row.get("started_at") or row["first"])
             session.note(profile=profile, channel=row.get("source"), model=row.get("model"))
             session.title = one_line_title(row["title"]) if isinstance(row.get("title"), str) else None
@@ -116,9 +121,10 @@ def _openai_call(call: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_zed(path: Path, known: Mapping[str, int]) -> Iterator[StoredSession]:
     """Zed: `threads.db`; a thread is one document, packed with zstd or not, of the present form or the one before."""
-    with closing(open_read_only(path)) as connection:
+    with closing(open_read_only(path, "threads")) as connection:
         rows = [dict(row) for row in connection.execute("SELECT id, updated_at, length(data) AS facts FROM threads")]
         for state, row in _due(rows, known, "updated_at"):
+            connection.begin_session()
             thread = dict(connection.execute("SELECT * FROM threads WHERE id = ?", (row["id"],)).fetchone() or row)
             folders = str(thread.get("folder_paths") or "").splitlines()
             started = thread.get("created_at") or thread.get("updated_at")
@@ -140,13 +146,14 @@ def _thread(row: Mapping[str, Any]) -> dict[str, Any]:
     data = row.get("data")
     raw = data.encode("utf-8", "replace") if isinstance(data, str) else data if isinstance(data, bytes) else b""
     if row.get("data_type") == "zstd":
+        most_bytes = min(_MAX_THREAD_BYTES, _SMALL_THREAD_BYTES + _MAX_RATIO * len(raw))
         try:
             with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(raw) as unpacking:
-                raw = unpacking.read(_MAX_THREAD_BYTES + 1)
+                raw = unpacking.read(most_bytes + 1)
         except zstandard.ZstdError as problem:
             raise BrokenEntry(f"cannot be unpacked: {problem}") from problem
-        if len(raw) > _MAX_THREAD_BYTES:
-            raise BrokenEntry(f"would unpack to more than {_MAX_THREAD_BYTES >> 20} MB")
+        if len(raw) > most_bytes:
+            raise BrokenEntry(f"would unpack to more than {most_bytes >> 20} MB")
     document = parse_line(raw)
     if document is None or not isinstance(document.get("messages"), list):
         raise BrokenEntry("has no list of messages")

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from everthread.core.payloads import block_type
-from everthread.imports.session import MAX_LINE_BYTES, BrokenEntry, dict_at, open_read_only, parse_json, parse_line
+from everthread.imports.foreign_database import open_read_only
+from everthread.imports.session import MAX_LINE_BYTES, BrokenEntry, dict_at, parse_json, parse_line
 from everthread.imports.task_files import HISTORY
 
 ARCHIVE_MAGIC = b"\x28\xb5\x2f\xfd"

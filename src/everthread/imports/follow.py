@@ -32,6 +32,9 @@ from everthread.instance import Everthread
 
 _PAGE = 1000
 MAX_UNPACKED_BYTES = 4 << 30
+MAX_RATIO = 500
+"""What claims to be so many times its packed size, and is large, is a bomb."""
+_SMALL_BYTES = 1 << 20
 MAX_OPEN = 64
 """Files whose readers stay in memory between two changes; of others the file is read again from its beginning."""
 
@@ -46,6 +49,8 @@ class Follower:
         self._owner = owner
         self.counts = counts
         self._writer = SessionWriter(et, owner, counts)
+        self.unpacked_bytes = 0
+        """What the packed files that were read held."""
         self._open: dict[str, tuple[LineFile, int]] = {}
         """Readers of files that changed lately, and the inodes they read."""
 
@@ -64,7 +69,10 @@ class Follower:
                     return False
                 if path.name.endswith(PACKED_LINES):
                     plain: BinaryIO = opened.enter_context(tempfile.TemporaryFile())
-                    await asyncio.to_thread(_unpack, file, plain)
+                    try:
+                        await asyncio.to_thread(_unpack, file, plain, status.st_size)
+                    finally:
+                        self.unpacked_bytes += plain.tell()
                     file = plain
                 await self._read(file, status, path, name, format, source, on_bytes)
         except FileNotFoundError:
@@ -239,9 +247,9 @@ def is_unchanged(source: ImportSource, status: os.stat_result) -> bool:
     )
 
 
-def _unpack(packed: BinaryIO, plain: BinaryIO) -> None:
+def _unpack(packed: BinaryIO, plain: BinaryIO, packed_bytes: int) -> None:
     """The lines of a file that its agent packs, frame after frame. What is torn waits."""
-    left = MAX_UNPACKED_BYTES
+    most_bytes = left = min(MAX_UNPACKED_BYTES, _SMALL_BYTES + MAX_RATIO * packed_bytes)
     unpacking = zstandard.ZstdDecompressor(max_window_size=1 << 27)
     with unpacking.stream_reader(packed, read_across_frames=True, closefd=False) as lines:
         try:
@@ -252,7 +260,7 @@ def _unpack(packed: BinaryIO, plain: BinaryIO) -> None:
             if not plain.tell():
                 raise BrokenEntry(f"cannot be unpacked: {problem}") from problem
     if left <= 0:
-        raise BrokenEntry(f"unpacks to more than {MAX_UNPACKED_BYTES >> 30} GB")
+        raise BrokenEntry(f"unpacks to more than {most_bytes >> 20:,} MB")
     plain.flush()
 
 

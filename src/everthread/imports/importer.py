@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from everthread.core.errors import Invalid
 from everthread.core.imports import ImportSource
@@ -26,10 +26,11 @@ from everthread.imports import chat_exports, message_lists
 from everthread.imports.agent_databases import DATABASES
 from everthread.imports.chat_exports import Draft
 from everthread.imports.detect import Detected, Shape, detect, element_format
-from everthread.imports.follow import Follower, is_unchanged, stored_path
+from everthread.imports.follow import MAX_RATIO, Follower, is_unchanged, stored_path
 from everthread.imports.gemini_cli import read_document
 from everthread.imports.line_file import READERS
 from everthread.imports.session import (
+    MAX_WEIGHT_BYTES,
     BrokenEntry,
     NativeMessage,
     Session,
@@ -37,6 +38,7 @@ from everthread.imports.session import (
     parse_json,
     parse_line,
     safe_id,
+    weight_of,
 )
 from everthread.imports.task_files import read_task
 from everthread.imports.whole import WholeFile, WholeSessionWriter
@@ -48,9 +50,9 @@ _SPANS_AT_ONCE = 10_000
 MAX_DOCUMENT_BYTES = 512 << 20
 """A single JSON object is held in memory; an array is not, only the largest of its elements."""
 MAX_UNPACKED_BYTES = 32 << 30
-MAX_RATIO = 500
-"""An entry of a zip that claims to be so many times its packed size, and is large, is a bomb."""
+"""Of a zip, at most, unless less is allowed."""
 _SMALL_BYTES = 64 << 20
+_NAME_BYTES = 200
 
 _READ_ONE: dict[str, Callable[[Mapping[str, Any]], Draft]] = {
     "chatgpt": chat_exports.read_chatgpt,
@@ -69,12 +71,20 @@ FORMATS = (
 class Importer:
     """Imports files for one owner and counts what that gave."""
 
-    def __init__(self, et: Everthread, owner: str, *, on_bytes: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        et: Everthread,
+        owner: str,
+        *,
+        on_bytes: Callable[[int], None] = lambda _: None,
+        most_unpacked_bytes: int = MAX_UNPACKED_BYTES,
+    ) -> None:
         self.counts = ImportCounts()
         self._et = et
         self._imports = et.store.imports
         self._owner = owner
         self._on_bytes = on_bytes
+        self._most_unpacked_bytes = most_unpacked_bytes
         self._writer = WholeSessionWriter(et, owner, self.counts)
         self._states: dict[str, dict[str, int]] = {}
         """By the name of each database the states of its sessions that were read."""
@@ -201,7 +211,7 @@ class Importer:
 
     async def _import_zip(self, path: Path) -> None:
         """Entries are read in a folder of their own under a plain name, whatever path they claim."""
-        left = MAX_UNPACKED_BYTES
+        left = self._most_unpacked_bytes
         with zipfile.ZipFile(path) as packed, tempfile.TemporaryDirectory(prefix="everthread-import-") as folder:
             for entry in packed.infolist():
                 if entry.is_dir() or not entry.file_size:
@@ -213,8 +223,9 @@ class Importer:
                     )
                     continue
                 left -= entry.file_size
+                unpacked_before = self._follower.unpacked_bytes
                 self._on_bytes(entry.compress_size)
-                unpacked = Path(folder) / PurePosixPath(entry.filename.replace("\\", "/")).name
+                unpacked = Path(folder) / _plain_name(entry.filename)
                 try:
                     await asyncio.to_thread(_unpack, packed, entry, unpacked)
                     if zipfile.is_zipfile(unpacked):  # how bombs are nested
@@ -224,6 +235,7 @@ class Importer:
                 except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error) as problem:
                     self.counts.add_problem(f"{path}: {entry.filename}: {problem}")
                 finally:
+                    left -= self._follower.unpacked_bytes - unpacked_before
                     unpacked.unlink(missing_ok=True)
 
     async def _import_database(self, path: Path, name: str, format: str) -> None:
@@ -263,12 +275,14 @@ class Importer:
             }
         return self._states[name]
 
-    async def _import_elements(self, values: Iterator[object], file: WholeFile, known: str = "json") -> None:
-        """Write conversation by conversation. Runs and spans are gathered, because one conversation has many."""
+    async def _import_elements(self, values: Iterator[Weighed], file: WholeFile, known: str = "json") -> None:
+        """Write conversation by conversation. Runs, spans and messages are gathered, because one conversation has
+        many, but no more than fit in memory."""
         gathered: dict[str, list[Mapping[str, Any]]] = {"langsmith": [], "otel": []}
         messages: list[Mapping[str, Any]] = []
-        number = 0
-        while (value := await asyncio.to_thread(next, values, _END)) is not _END:
+        number = gathered_bytes = messages_bytes = 0
+        while (found := await asyncio.to_thread(next, values, None)) is not None:
+            value, weight = found
             number += 1
             if isinstance(value, BrokenEntry):
                 self.counts.add_problem(f"{file.path}: entry {number} {value}")
@@ -276,9 +290,15 @@ class Importer:
             format = known if known == "task" else element_format(value)
             if format in gathered and isinstance(value, dict):
                 gathered[format].append(value)
-                if len(gathered[format]) >= _SPANS_AT_ONCE:
+                gathered_bytes += weight
+                if len(gathered[format]) >= _SPANS_AT_ONCE or gathered_bytes > MAX_WEIGHT_BYTES:
                     await self._write_gathered(gathered, file)
+                    gathered_bytes = 0
             elif format is None and isinstance(value, dict) and isinstance(value.get("role"), str):
+                messages_bytes += weight
+                if messages_bytes > MAX_WEIGHT_BYTES:
+                    self.counts.add_problem(f"{file.path}: is one conversation too large to be held in memory")
+                    return
                 messages.append(value)
             else:
                 await self._write_element(value, format, file, number)
@@ -304,7 +324,11 @@ class Importer:
             self.counts.add_problem(f"{file.path}: entry {number} is not a valid {format} conversation ({problem!r})")
 
 
-_END = object()
+class Weighed(NamedTuple):
+    """What one element of a file says, and about how many bytes that takes in memory."""
+
+    value: object
+    weight: int
 
 
 def oldest_first(paths: Iterable[Path]) -> list[Path]:
@@ -355,6 +379,13 @@ def _drafts(value: object, format: str | None, path: Path) -> Iterator[tuple[Ses
         yield _READ_ONE[format](value)
 
 
+def _plain_name(claimed: str) -> str:
+    """The last part of a path, as any file system takes it. Formats are told by how a name ends."""
+    last = PurePosixPath(claimed.replace("\\", "/")).name
+    short = last.encode("utf-8", "replace")[-_NAME_BYTES:].decode("utf-8", "ignore")
+    return "entry" if short in ("", "..") else short
+
+
 def _unpack(packed: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path) -> None:
     """Never more than the entry claims to be: what it claims was checked."""
     with packed.open(entry) as source, target.open("wb") as file:
@@ -364,27 +395,28 @@ def _unpack(packed: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path) -> No
             left -= len(piece)
 
 
-def _document(path: Path, on_bytes: Callable[[int], None]) -> Iterator[object]:
+def _document(path: Path, on_bytes: Callable[[int], None]) -> Iterator[Weighed]:
     if path.stat().st_size > MAX_DOCUMENT_BYTES:
         raise BrokenEntry(f"is one JSON object of more than {MAX_DOCUMENT_BYTES >> 20} MB")
     raw = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
     on_bytes(len(raw))
-    yield parse_line(raw) if not raw.lstrip().startswith(b"[") else {"messages": parse_json(raw)}
+    value = parse_line(raw) if not raw.lstrip().startswith(b"[") else {"messages": parse_json(raw)}
+    yield Weighed(value, weight_of(raw))
 
 
-def _each_line(file: BinaryIO, on_bytes: Callable[[int], None]) -> Iterator[object]:
+def _each_line(file: BinaryIO, on_bytes: Callable[[int], None]) -> Iterator[Weighed]:
     for line in file:
         on_bytes(len(line))
         try:
             value = parse_line(line)
         except BrokenEntry as problem:
-            yield problem
+            yield Weighed(problem, 0)
         else:
             if value is not None:
-                yield value
+                yield Weighed(value, weight_of(line))
 
 
-def _elements(file: BinaryIO, on_bytes: Callable[[int], None]) -> Iterator[object]:
+def _elements(file: BinaryIO, on_bytes: Callable[[int], None]) -> Iterator[Weighed]:
     """The elements of a JSON array, one after the other, with no more in memory than the largest of them twice."""
     decoder = json.JSONDecoder()
     decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
@@ -405,21 +437,21 @@ def _elements(file: BinaryIO, on_bytes: Callable[[int], None]) -> Iterator[objec
                 raise ValueError  # a number may go on
         except (ValueError, RecursionError) as problem:
             if is_end:
-                yield BrokenEntry(f"cannot be read, and nothing after it: {problem or 'the file ends in it'}")
+                said = problem or "the file ends in it"
+                yield Weighed(BrokenEntry(f"cannot be read, and nothing after it: {said}"), 0)
                 return
             text, at = text[at:], 0
-            if len(text) > MAX_DOCUMENT_BYTES:
-                yield BrokenEntry(
-                    f"is longer than {MAX_DOCUMENT_BYTES >> 20} MB, or not closed; nothing after it was read"
-                )
+            if len(text) > MAX_DOCUMENT_BYTES or 2 * weight_of(text) > MAX_WEIGHT_BYTES:  # it is tried at twice as much
+                said = f"is larger than {MAX_DOCUMENT_BYTES >> 20} MB, here or in memory, or not closed"
+                yield Weighed(BrokenEntry(f"{said}; nothing after it was read"), 0)
                 return
             raw = file.read(max(_CHUNK, len(text)))  # twice as much each time: the same text is tried few times
             on_bytes(len(raw))
             is_end = not raw
             text += decode(raw, final=is_end)
             continue
-        at = end
-        yield value
+        weight, at = weight_of(text[at:end]), end
+        yield Weighed(value, weight)
 
 
 def _after_space(text: str, at: int) -> int:

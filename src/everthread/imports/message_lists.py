@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from everthread.imports.chat_exports import Draft
+from everthread.imports.foreign_database import open_read_only
 from everthread.imports.session import (
     BrokenEntry,
     NativeMessage,
@@ -23,7 +24,6 @@ from everthread.imports.session import (
     dict_at,
     moment_of,
     one_line_title,
-    open_read_only,
     safe_id,
     text_in,
     time_of,
@@ -250,11 +250,12 @@ def _json_list(value: object) -> list[Any]:
 
 def read_agents_sdk(path: Path) -> Iterator[StoredSession]:
     """The OpenAI Agents SDK's `SQLiteSession`: items of the Responses API by session."""
-    with closing(open_read_only(path)) as connection:
+    with closing(open_read_only(path, "agent_sessions", "agent_messages")) as connection:
         sessions = connection.execute(
             "SELECT session_id, created_at FROM agent_sessions ORDER BY created_at"
         ).fetchall()
         for native, created_at in sessions:
+            connection.begin_session()
             session = _session("openai-agents", native, None)
             session.created_at = moment_of(created_at)
             rows = connection.execute(

@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from everthread.imports.foreign_database import ForeignDatabase, open_read_only
 from everthread.imports.session import (
     BrokenEntry,
     NativeMessage,
@@ -20,7 +21,6 @@ from everthread.imports.session import (
     dict_at,
     moment_of,
     one_line_title,
-    open_read_only,
     parse_line,
     safe_id,
     state_of,
@@ -36,16 +36,17 @@ TABLES = {"session", "message", "part"}
 
 def read_sessions(path: Path, known: Mapping[str, int]) -> Iterator[StoredSession]:
     """Each session whose state is not the known one, the oldest change first."""
-    with closing(open_read_only(path)) as connection:
+    with closing(open_read_only(path, *sorted(TABLES))) as connection:
         by_id = {str(row["id"]): dict(row) for row in connection.execute("SELECT * FROM session")}
         states = _states(connection, by_id)
         for id, row in sorted(by_id.items(), key=lambda one: (_micros(one[1].get("time_updated")), one[0])):
             if known.get(id) != states[id]:
+                connection.begin_session()
                 session = _session(row, by_id)
                 yield StoredSession(id, states[id], session, list(_messages(connection, id, session)))
 
 
-def _states(connection: sqlite3.Connection, sessions: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+def _states(connection: ForeignDatabase, sessions: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
     """By the id of each session what tells its state. opencode changes the row of a session when a prompt comes, not
     while the answer is written: that shows in the newest message and in its parts."""
     columns = {row["name"] for row in connection.execute("PRAGMA table_info(part)")}
@@ -56,6 +57,7 @@ def _states(connection: sqlite3.Connection, sessions: Mapping[str, Mapping[str, 
     }
     states = {}
     for id, session in sessions.items():
+        connection.begin_session()
         count, row = newest.get(id, (0, None))
         message = connection.execute("SELECT * FROM message WHERE rowid = ?", (row,)).fetchone()
         facts: list[Any] = [dict(session), count, None if message is None else tuple(message)]

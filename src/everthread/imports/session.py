@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -30,6 +29,10 @@ _MOST_OF_A_TITLE = 10_000
 """So many characters are looked at for a title."""
 MAX_BESIDE_BYTES = 16 << 20
 MAX_LINE_BYTES = 64 << 20
+MAX_WEIGHT_BYTES = 1 << 30
+"""What is held in memory of one conversation or document, at most."""
+_LIGHT_BYTES = 1 << 20
+"""What is no longer takes no time to speak of, whatever is in it."""
 _NOT_TYPED = re.compile(
     r"\s*<(command-name|command-message|local-command-stdout|local-command-caveat|system-reminder)>"
 )
@@ -136,8 +139,19 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
     return value
 
 
+def weight_of(text: bytes | str) -> int:
+    """About how many bytes a JSON text takes once it is parsed, or more: an empty list takes thirty times what is
+    written of it, and one wide letter makes a string four times as long."""
+    opened, listed, named = (b"[", b",", b"{") if isinstance(text, bytes) else ("[", ",", "{")
+    values = 80 * text.count(opened) + 50 * text.count(listed) + 250 * text.count(named)  # type: ignore[arg-type]
+    return len(text) * (1 if text.isascii() else 4) + values
+
+
 def parse_json(text: bytes) -> object:
-    """Any JSON, also what orjson refuses and Python reads: lone surrogates, very large numbers. Raises BrokenEntry."""
+    """Any JSON, also what orjson refuses and Python reads: lone surrogates, very large numbers. Raises BrokenEntry,
+    also for what would fill the memory."""
+    if len(text) > _LIGHT_BYTES and weight_of(text) > MAX_WEIGHT_BYTES:
+        raise BrokenEntry(f"would take more than {MAX_WEIGHT_BYTES >> 20} MB of memory")
     with suppress(ValueError):
         return orjson.loads(text)
     try:
@@ -196,17 +210,6 @@ def small_document(path: PurePath) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def open_read_only(path: Path) -> sqlite3.Connection:
-    """A database of another program, opened so that nothing is written beside it: SQLite would make the files of its
-    write-ahead log where there are none. Without one, the file alone is the whole database."""
-    log = path.with_name(f"{path.name}-wal")
-    is_alone = not log.exists() or log.stat().st_size == 0
-    address = f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if is_alone else ''}"
-    connection = sqlite3.connect(address, uri=True, timeout=10, check_same_thread=False)
-    connection.row_factory = sqlite3.Row
-    return connection
 
 
 def dict_at(value: Mapping[str, Any], name: str) -> dict[str, Any]:

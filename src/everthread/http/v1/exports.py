@@ -31,6 +31,8 @@ router = APIRouter(tags=["export"])
 
 _PIECE_BYTES = 64 * 1024
 """How much of an archive is read at once; a larger one waits on the disk."""
+_UNPACKED = 16
+"""How many times as large as an upload may be its files may be together, once they are unpacked."""
 
 Format = Annotated[
     Literal["md", "html", "pdf", "json", "jsonl", "archive"],
@@ -142,7 +144,8 @@ async def import_history(request: Request, et: EverthreadDep, caller: CallerDep)
             if is_archive:
                 report = await read_archive(et.store, caller.owner, _pieces(upload), limits)
                 return JsonResponse({**asdict(report), "revised": 0, "known": 0, "problems": []})
-            counts = await Importer(et, caller.owner).import_stream(_pieces(upload))
+            importer = Importer(et, caller.owner, most_unpacked_bytes=_UNPACKED * settings.max_upload_bytes)
+            counts = await importer.import_stream(_pieces(upload))
     named = {name: getattr(counts, name) for name in ("imported", "messages", "revised", "known", "problems")}
     return JsonResponse({**named, "skipped": [], "entries": 0})
 
