@@ -1,8 +1,9 @@
 """Connections as uvicorn keeps them, with limits: how many there may be, and how long the head of a request may take.
 
-uvicorn waits for the rest of a request for ever, and accepts connections until the system has no more sockets. So a few
-hundred that send nothing, or half a head, would lock everybody else out. How long a body may take is up to
-`BodyLimitMiddleware`, which knows whether somebody waits for it.
+uvicorn waits for the rest of a request for ever, keeps heads of any length (h11, which it uses without httptools, does
+not), and accepts connections until the system has no more sockets. So a few hundred that send nothing, or half a head,
+would lock everybody else out, and one that sends a head without end would fill the memory. How long a body may take is
+up to `BodyLimitMiddleware`, which knows whether somebody waits for it.
 """
 
 from __future__ import annotations
@@ -17,8 +18,14 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 _LOG = logging.getLogger("everthread.http")
 HEAD_SECONDS = 10.0
 """How long a client may take from its first byte, or from connecting, to the end of a request's head."""
+MAX_HEAD_BYTES = 256 * 1024
+MAX_HEADERS = 500
 _SPARE_FILES = 128
 """Of what the system lets a process open, so many are left for files and databases."""
+_TOO_MUCH = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Type: text/plain\r\n"
+    b"Content-Length: 21\r\n\r\nthe head is too large"
+)
 _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\nContent-Type: text/plain\r\n"
     b"Content-Length: 20\r\n\r\ntoo many connections"
@@ -38,6 +45,8 @@ class _LimitedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # u
     max_connections: int
     head_seconds: float
     _head_timer: asyncio.TimerHandle | None = None
+    _is_in_head = False
+    _head_bytes = 0
 
     def connection_made(self, transport: Any) -> None:
         is_full = len(self.connections) >= self.max_connections
@@ -57,6 +66,22 @@ class _LimitedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # u
             self._stop_waiting()
         else:
             self._wait_for_head()
+        self._head_bytes = self._head_bytes + len(data) if self._is_in_head else 0
+        if self._head_bytes > MAX_HEAD_BYTES or len(self.headers or ()) > MAX_HEADERS:
+            self.transport.write(_TOO_MUCH)
+            self.transport.close()
+
+    def on_message_begin(self) -> None:
+        self._is_in_head = True
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._is_in_head:  # what comes after a body must not pass for a key, or for what a proxy said
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._is_in_head = False
+        super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from everthread.compaction.policy import NO_MODEL
 from everthread.core.errors import Invalid
 from everthread.settings import Settings
 
 
-def check_model(name: str | None, settings: Settings) -> None:
+def check_summary_model(changes: Mapping[str, object], in_effect: str | None, settings: Settings) -> None:
+    """The same for the model that writes summaries. What is in effect may be sent back."""
+    name = changes.get("summary_model")
+    if isinstance(name, str) and name not in (NO_MODEL, in_effect):
+        check_model(name, settings, field="summary_model")
+
+
+def check_model(name: str | None, settings: Settings, field: str = "model") -> None:
     """Callers may name a provider's model; only the settings may name a file of the server."""
     if name is None or name in configured_models(settings) or name == "scripted:echo":
         return
     if name.partition(":")[0].strip().lower() in ("gguf", "scripted", "local") or ":" not in name:
-        raise Invalid("must name a provider and its model, such as openai:gpt-5-mini", field="model")
+        raise Invalid("must name a provider and its model, such as openai:gpt-5-mini", field=field)
 
 
 def configured_models(settings: Settings) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fastapi import FastAPI
+from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
@@ -24,8 +25,14 @@ _NOT_BUILT = """<!doctype html><html lang="en"><title>everthread</title><h1>ever
 class _Assets(StaticFiles):
     """Their names hold a hash of their content, so a browser may cache them forever."""
 
+    async def check_config(self) -> None:
+        """Where the page has not been built there are no files, which is no defect."""
+
     async def get_response(self, path: str, scope: Scope) -> Response:
-        response = await super().get_response(path, scope)
+        try:
+            response = await super().get_response(path, scope)
+        except ValueError:  # a NUL
+            raise HTTPException(404) from None
         response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
         return response
 

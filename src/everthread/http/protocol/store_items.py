@@ -19,6 +19,8 @@ _RESERVED = "langgraph"
 _ALL = 2**31
 """Pages are cut after the reserved documents are left out; the store reads all of them in any case."""
 
+_MOST_MINUTES = 100 * 366 * 24 * 60
+
 Labels = Annotated[list[str], Field(max_length=32)]
 Key = Annotated[str, Field(min_length=1, max_length=1024)]
 
@@ -30,7 +32,9 @@ class NewItem(RequestModel):
     key: Key
     value: dict[str, Any]
     index: Literal[False] | list[str] | None = None
-    ttl: float | None = Field(default=None, gt=0, description="Minutes since it was last read or written.")
+    ttl: float | None = Field(
+        default=None, gt=0, le=_MOST_MINUTES, description="Minutes since it was last read or written."
+    )
 
 
 class ItemRef(RequestModel):
@@ -62,8 +66,8 @@ class NamespaceSearch(RequestModel):
 
 
 def _labels(labels: list[str], field: str) -> tuple[str, ...]:
-    if any(not label or "." in label or "\0" in label for label in labels):
-        raise Invalid("labels must not be empty or contain a dot or a NUL", field=field)
+    if any(not label or "." in label or "\x00" in label for label in labels):
+        raise Invalid("labels must not be empty or contain a dot or a NUL character", field=field)
     return tuple(labels)
 
 

@@ -278,7 +278,7 @@ def _idempotency_key(request: Request) -> str | None:
 def _options(how: TurnSettings, request: Request, owner: str, files: list[str] | None = None) -> TurnOptions:
     key = _idempotency_key(request)
     check_model(how.model, request.app.state.settings)
-    request_hash = sha256(f"{request.url.path}\x00{how.model_dump_json()}".encode()).hexdigest()
+    request_hash = sha256(f"{request.url.path}\x00{how.model_dump_json()}".encode("utf-8", "surrogatepass")).hexdigest()
     agent_type = {} if how.agent_type is None else {"agent_type": how.agent_type}
     return TurnOptions(
         model=how.model,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Path, Query
+from fastapi import APIRouter, Body, Path, Query, Request
 from pydantic import BaseModel, BeforeValidator, Field
 from starlette.responses import Response
 
@@ -17,6 +17,7 @@ from everthread.core.ids import MAX_ID_CHARACTERS
 from everthread.http import dependencies
 from everthread.http.dependencies import AdminDep, CallerDep, ConversationDep, EverthreadDep
 from everthread.http.middleware import restore_slashes
+from everthread.http.model_names import check_summary_model
 from everthread.http.responses import JsonResponse
 from everthread.http.v1.messages import BranchParameter
 from everthread.http.v1.schemas import CompactionOut, compaction_out
@@ -117,8 +118,11 @@ class Policy(BaseModel):
 
 
 @router.post(f"{_CONVERSATION}/compact", response_model=Outcome)
-async def compact(conversation: ConversationDep, how: Compact) -> Response:
+async def compact(conversation: ConversationDep, how: Compact, et: EverthreadDep, request: Request) -> Response:
     """Summarise old messages for what models see. The log does not change; undo brings the former view back."""
+    if how.compaction is not None:
+        in_effect = await et.compaction_config.get(conversation)
+        check_summary_model(how.compaction, in_effect.summary_model, request.app.state.settings)
     outcome = await conversation.compact(dry_run=how.dry_run, branch=how.branch, compaction=how.compaction)
     return JsonResponse(
         {
@@ -213,8 +217,9 @@ async def get_policy(et: EverthreadDep, caller: CallerDep) -> Response:
 
 
 @router.put("/config/compaction", response_model=Policy)
-async def set_policy(et: EverthreadDep, changes: Changes, caller: AdminDep) -> Response:
+async def set_policy(et: EverthreadDep, changes: Changes, caller: AdminDep, request: Request) -> Response:
     """Change the default compaction settings, effective at once; requires an admin key."""
+    check_summary_model(changes, (await et.compaction_config.get()).summary_model, request.app.state.settings)
     return JsonResponse(policy_as_dict(await et.compaction_config.set(changes)))
 
 
@@ -225,6 +230,10 @@ async def get_policy_here(et: EverthreadDep, conversation: ConversationDep) -> R
 
 
 @router.put(f"{_CONVERSATION}/config/compaction", response_model=Policy)
-async def set_policy_here(et: EverthreadDep, conversation: ConversationDep, changes: Changes) -> Response:
+async def set_policy_here(
+    et: EverthreadDep, conversation: ConversationDep, changes: Changes, request: Request
+) -> Response:
     """Change the compaction settings of this conversation."""
+    in_effect = await et.compaction_config.get(conversation)
+    check_summary_model(changes, in_effect.summary_model, request.app.state.settings)
     return JsonResponse(policy_as_dict(await et.compaction_config.set(changes, conversation)))
