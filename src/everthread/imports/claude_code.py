@@ -5,21 +5,25 @@ Each line has a `uuid` and the `parentUuid` before it. What makes it more than a
 - After a rewind, the next prompt has an earlier parent: a branch. Results of parallel tool calls have several parents
   in one turn too, and are no branch. So only prompts fork; everything else goes to the end of the turn it belongs to.
 - A `compact_boundary` has no parent but a `logicalParentUuid`; `isCompactSummary` marks a summary, which nobody said.
+- What was typed while the agent worked is an `attachment`, a `queued_command`.
 - A subagent's lines (`isSidechain`) have the `sessionId` of the session that started it.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
 from everthread.imports.session import (
+    START,
     LineIds,
     NativeMessage,
     Session,
+    dict_at,
     line_digest,
     moment_of,
     one_line_title,
@@ -33,6 +37,8 @@ from everthread.imports.session import (
 )
 
 AGENT = "claude-code"
+_TASK = "task-notification"
+"""What tells the model that a task in the background has ended, in a user's name."""
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -62,8 +68,8 @@ class ClaudeCodeReader:
         """For the uuid of each line its turn, and the id of the last message up to it."""
         self._newest: dict[str, _Turn] = {}
         """The newest turn of each session."""
-        self._counted: set[str] = set()
-        """API messages whose tokens were counted: each has a line for every block, with the same figures."""
+        self._counted: dict[str, Counter[str]] = {}
+        """The tokens that were counted of each API message: it has a line for every block, each with all so far."""
 
     def read(self, line: bytes) -> list[NativeMessage]:
         value = parse_line(line)
@@ -72,6 +78,9 @@ class ClaudeCodeReader:
         kind = value.get("type")
         if kind in ("user", "assistant") and isinstance(value.get("message"), dict):
             return self._messages(value, line)
+        attached = dict_at(value, "attachment")
+        if kind == "attachment" and attached.get("type") == "queued_command" and attached.get("prompt"):
+            return self._queued(value, attached, line)
         if kind in ("summary", "ai-title", "custom-title") and self._native is not None:
             title = value.get("customTitle") or value.get("aiTitle") or value.get("summary")
             if isinstance(title, str) and title.strip():
@@ -123,12 +132,21 @@ class ClaudeCodeReader:
             return [NativeMessage(session=session, payload=summary_payload(id, message.get("content"), common))]
         if value["type"] == "assistant":
             return self._placed(value, [self._assistant(message, id, common)], session, is_prompt=False)
-        is_meta = value.get("isMeta") is True
+        is_meta = value.get("isMeta") is True or dict_at(value, "origin").get("kind") == _TASK
         payloads = _user(message.get("content"), id, common | {"is_meta": True} if is_meta else common)
         is_prompt = payloads[-1]["role"] == "user" and not is_meta
         if is_prompt:
             session.name_after(text_in(payloads[-1]["content"]))
         return self._placed(value, payloads, session, is_prompt=is_prompt)
+
+    def _queued(self, value: Mapping[str, Any], attached: Mapping[str, Any], line: bytes) -> list[NativeMessage]:
+        session = self._session(value)
+        uuid = value.get("uuid")
+        id = safe_id(uuid) if isinstance(uuid, str) and uuid else self._ids.of(line)
+        common = {"created_at": time_of(value.get("timestamp")), "line": line_digest(line)[:16]}
+        is_meta = True if attached.get("commandMode") == _TASK else None
+        payload = {**common, "id": id, "role": "user", "content": attached["prompt"], "is_meta": is_meta}
+        return self._placed(value, [without_none(payload)], session, is_prompt=False)
 
     def _assistant(self, message: Mapping[str, Any], id: str, common: Mapping[str, Any]) -> dict[str, Any]:
         content = message.get("content")
@@ -138,13 +156,19 @@ class ClaudeCodeReader:
             calls = [tool_call(one.get("id"), one.get("name"), one.get("input")) for one in uses]
             content = [one for one in content if one not in uses]
         usage, native = message.get("usage"), message.get("id")
-        if isinstance(native, str):
-            usage = None if native in self._counted else usage
-            self._counted.add(native)
+        if isinstance(native, str) and isinstance(usage, dict):
+            usage = self._not_counted(native, usage)
         return without_none({
             **common, "id": id, "role": "assistant", "content": "" if content is None else content,
             "tool_calls": calls or None, "model": message.get("model"), "usage": usage,
         })  # fmt: skip
+
+    def _not_counted(self, native: str, usage: dict[str, Any]) -> dict[str, Any] | None:
+        """What a line says of its API message's tokens beyond what the lines before it said."""
+        now = Counter({name: count for name, count in usage.items() if isinstance(count, int)})
+        before = self._counted.setdefault(native, Counter())
+        self._counted[native] = before | now
+        return dict(now - before) or None if before else usage
 
     def _placed(
         self, value: Mapping[str, Any], payloads: Sequence[dict[str, Any]], session: Session, *, is_prompt: bool
@@ -159,6 +183,8 @@ class ClaudeCodeReader:
         if turn is not None:
             after = at if is_prompt and turn.is_continued else turn.leaf
             turn.is_continued |= is_prompt
+        if is_prompt and turn is not None and _is_first(value):
+            after = START
         if turn is None or is_prompt:
             turn = _Turn(leaf="", subagent=subagent)
         placed = []
@@ -169,6 +195,11 @@ class ClaudeCodeReader:
         if isinstance(value.get("uuid"), str):
             self._positions[value["uuid"]] = (turn, turn.leaf)
         return placed
+
+
+def _is_first(value: Mapping[str, Any]) -> bool:
+    """Whether a line says of itself that nothing comes before it."""
+    return "parentUuid" in value and value["parentUuid"] is None and value.get("logicalParentUuid") is None
 
 
 def _user(content: object, id: str, common: Mapping[str, Any]) -> list[dict[str, Any]]:

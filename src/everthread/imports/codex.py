@@ -3,6 +3,7 @@
 Each turn is written twice: as `response_item` (what the model was sent and sent back) and as `event_msg` (what the
 terminal showed). The items are the messages; an event counts only where its turn ended and no item said the same.
 Files before late 2025 have the items without the envelope. `compacted` is a summary over all before it.
+`thread_rolled_back` takes the last prompts out of the context: what follows is a branch.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 from everthread.core.payloads import block_type
 from everthread.imports.session import (
+    START,
     LineIds,
     NativeMessage,
     Session,
@@ -32,11 +34,16 @@ from everthread.imports.session import (
 AGENT = "codex"
 _ROLLOUT = re.compile(r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-(.+)")
 _INJECTED = re.compile(
-    r"\s*(<(environment_context|user_instructions|permissions|turn_aborted)\b|# AGENTS\.md instructions)"
+    r"\s*(<(environment_context|user_instructions|permissions|turn_aborted|skill|user_shell_command|hook_prompt"
+    r"|subagent_notification|recommended_plugins|goal_context|codex_internal_context)\b|<external_"
+    r"|# AGENTS\.md instructions)"
 )
 """How what Codex itself adds as a user's message begins."""
 _TURN_ENDS = {"task_complete", "turn_complete", "turn_aborted"}
-_CALLS = {"function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call"}
+_CALLS = {
+    "function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call",
+    "image_generation_call",
+}  # fmt: skip
 _OUTPUTS = {"function_call_output", "custom_tool_call_output", "tool_search_output"}
 _EVENT_ROLES = {"user_message": "user", "agent_message": "assistant"}
 
@@ -52,6 +59,10 @@ class CodexReader:
         self._ids = LineIds()
         self._model: str | None = None
         self._last: str | None = None
+        self._before_prompts: list[str | None] = []
+        """For each prompt that is in the context the id of the message before it."""
+        self._is_rolled_back = False
+        """Whether nothing is in the context since the last message."""
         self._item_texts: set[tuple[str, str]] = set()
         """Role and text of the messages of this turn."""
         self._events: dict[tuple[str, str], dict[str, Any]] = {}
@@ -89,7 +100,8 @@ class CodexReader:
         native = meta.get("id") or meta.get("session_id") or self._name
         source = meta.get("source")
         spawn = source.get("subagent") if isinstance(source, dict) else None
-        above = next((one for one in _values_of(spawn, "parent_thread_id") if isinstance(one, str)), None)
+        named = [*_values_of(spawn, "parent_thread_id"), meta.get("parent_thread_id")]
+        above = next((one for one in named if isinstance(one, str)), None)
         git = dict_at(meta, "git")
         id = safe_id(AGENT, native) if above is None else safe_id(AGENT, above, native)
         session = Session(
@@ -123,8 +135,10 @@ class CodexReader:
         if payload["role"] in ("user", "assistant") and (text := text_in(payload["content"])):
             self._events.pop((payload["role"], text.strip()), None)
             if payload["role"] == "user" and not _INJECTED.match(text):
-                self._begun().name_after(text)
+                if not payload.get("is_meta"):
+                    self._begun().name_after(text)
                 said = self._end_turn()
+                self._before_prompts.append(self._last)
             elif payload["role"] == "user":
                 payload["is_meta"] = True
             self._item_texts.add((payload["role"], text.strip()))
@@ -135,13 +149,16 @@ class CodexReader:
         if kind == "message" and isinstance(item.get("role"), str):
             model = self._model if item["role"] == "assistant" else None
             return without_none({"role": item["role"], "content": _blocks(item.get("content")), "model": model})
+        if kind == "agent_message":  # from another agent, which nobody typed
+            fields = {"role": "user", "name": item.get("author"), "content": _blocks(item.get("content"))}
+            return without_none({**fields, "is_meta": True})
         if kind == "reasoning":
             thought = text_in(item.get("content")) or text_in(item.get("summary"))
             blocks = [{"type": "thinking", "thinking": thought}] if thought else []
             return {"role": "assistant", "content": blocks} if blocks else None
         if kind in _CALLS:
             name = item.get("name") or {"local_shell_call": "shell"}.get(str(kind), str(kind).removesuffix("_call"))
-            given = item.get("arguments", item.get("input", item.get("action")))
+            given = item.get("arguments", item.get("input", item.get("action", item.get("revised_prompt"))))
             call = tool_call(item.get("call_id") or item.get("id"), name, given)
             return without_none({"role": "assistant", "content": "", "tool_calls": [call], "model": self._model})
         if kind in _OUTPUTS:
@@ -152,6 +169,8 @@ class CodexReader:
         kind = block_type(event)
         if kind in _TURN_ENDS:
             return self._end_turn()
+        if kind == "thread_rolled_back":
+            return self._roll_back(event.get("num_turns"))
         role, text = _EVENT_ROLES.get(str(kind)), event.get("message")
         if role is None or not isinstance(text, str) or not text.strip() or _INJECTED.match(text):
             return []
@@ -168,9 +187,19 @@ class CodexReader:
         self._item_texts.clear()
         return left
 
+    def _roll_back(self, turns: object) -> list[NativeMessage]:
+        """Go back to before the last prompts."""
+        left = self._end_turn()
+        if isinstance(turns, int) and turns > 0 and self._before_prompts:
+            self._last = self._before_prompts[-turns] if turns <= len(self._before_prompts) else self._before_prompts[0]
+            del self._before_prompts[-turns:]
+            self._is_rolled_back = self._last is None
+        return left
+
     def _placed(self, payload: dict[str, Any]) -> NativeMessage:
-        message = NativeMessage(session=self._begun(), payload=payload, after=self._last)
-        self._last = payload["id"]
+        after = START if self._is_rolled_back else self._last
+        message = NativeMessage(session=self._begun(), payload=payload, after=after)
+        self._last, self._is_rolled_back = payload["id"], False
         return message
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from enum import Enum
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
+
+import zstandard
 
 from everthread.core.payloads import block_type
 from everthread.imports.foreign_database import open_read_only
@@ -16,7 +18,8 @@ from everthread.imports.task_files import HISTORY
 
 ARCHIVE_MAGIC = b"\x28\xb5\x2f\xfd"
 """How zstd begins, in which our archives are packed."""
-PACKED_LINES = ".jsonl.zstd"
+_PACKINGS = (".zst", ".zstd")
+PACKED_LINES = tuple(f".jsonl{packing}" for packing in _PACKINGS)
 """How the name of a file of lines ends that its agent has packed."""
 _HEAD_BYTES = 1 << 20
 _MOST_LINES = 200
@@ -57,7 +60,7 @@ def detect(path: Path) -> Detected | None:
             head += _rest_of_first_line(file, head)
         is_whole = not file.read(1)
     if head.startswith(ARCHIVE_MAGIC) and path.name.endswith(PACKED_LINES):
-        return Detected(Shape.LINES, "deepseek")
+        return _lines(_unpacked_head(head).split(b"\n"), is_whole=False)
     if head.startswith(ARCHIVE_MAGIC):
         return Detected(Shape.ARCHIVE, "everthread")
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
@@ -71,12 +74,32 @@ def detect(path: Path) -> Detected | None:
         return Detected(Shape.DOCUMENT, "task") if is_task else Detected(Shape.ARRAY, "json")
     if text.startswith(b"# aider chat started at "):
         return Detected(Shape.LINES, "aider")
-    if not text.startswith((b"{", b"[")):
-        return None
+    if not text.startswith((b"{", b"[")):  # else a document can be packed once more, as a JSON string
+        return Detected(Shape.DOCUMENT, "json") if text.startswith(b'"{') else None
     if _is_indented(text, is_whole=is_whole):
         return Detected(Shape.DOCUMENT, "json")
     found = _lines(text.split(b"\n"), is_whole=is_whole)
     return None if found is not None and found.format == "pi" and is_copy(path) else found
+
+
+def _unpacked_head(head: bytes) -> bytes:
+    with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(head, read_across_frames=True) as lines:
+        unpacked = bytearray()
+        with suppress(zstandard.ZstdError):
+            while len(unpacked) < _HEAD_BYTES and (piece := lines.read(_HEAD_BYTES)):
+                unpacked += piece
+        return bytes(unpacked) + b"\n"
+
+
+def plain_path(path: Path) -> Path:
+    """What a file of lines is called while it is not packed."""
+    return path.with_suffix("") if path.name.endswith(PACKED_LINES) else path
+
+
+def packings(path: Path) -> list[Path]:
+    """All names of the same file of lines, packed and not."""
+    plain = plain_path(path)
+    return [plain, *(plain.with_name(plain.name + packing) for packing in _PACKINGS)]
 
 
 def _rest_of_first_line(file: BinaryIO, head: bytes) -> bytes:
@@ -206,6 +229,7 @@ def _format_of_message(value: Mapping[str, Any], kind: object, message: object) 
     return "cursor-cli" if value.get("role") in ("user", "assistant") and "content" in message else None
 
 
+_OTLP = {"resourceSpans", "scopeSpans", "resourceLogs"}
 _ELEMENTS: tuple[tuple[str, Callable[[Mapping[str, Any]], bool]], ...] = (
     ("chatgpt", lambda value: isinstance(value.get("mapping"), dict)),
     ("claude-ai", lambda value: isinstance(value.get("chat_messages"), list)),
@@ -214,7 +238,7 @@ _ELEMENTS: tuple[tuple[str, Callable[[Mapping[str, Any]], bool]], ...] = (
     ("cline", lambda value: {"sessionId", "agent"} <= value.keys() and isinstance(value.get("messages"), list)),
     ("gemini-cli", lambda value: "sessionId" in value and isinstance(value.get("messages"), list)),
     ("langsmith", lambda value: "run_type" in value),
-    ("otel", lambda value: bool(value.keys() & {"resourceSpans", "scopeSpans"}) or _is_span(value)),
+    ("otel", lambda value: bool(value.keys() & _OTLP) or _is_span(value)),
     (
         "letta",
         lambda value: bool(value.keys() & {"core_memory", "llm_config"}) or isinstance(value.get("agents"), list),

@@ -23,7 +23,7 @@ from everthread.core.entries import Flag
 from everthread.core.errors import NotFound
 from everthread.core.imports import NOT_IN_FILE, ImportSource
 from everthread.core.nouns import Ref
-from everthread.imports.detect import PACKED_LINES
+from everthread.imports.detect import PACKED_LINES, plain_path
 from everthread.imports.intents import MarkRemoved
 from everthread.imports.line_file import Batch, LineFile, is_newest
 from everthread.imports.session import BrokenEntry
@@ -59,22 +59,23 @@ class Follower:
     ) -> bool:
         """Write everything that is new in a file. False if there was nothing to do. `name` is what its source is called
         where that is not its path."""
-        name = stored_path(path) if name is None else name
+        name = source_name(path) if name is None else name
+        is_packed = path.name.endswith(PACKED_LINES)
         source = await self._imports.source(self._owner, name)
         try:
             with ExitStack() as opened:
                 file: BinaryIO = opened.enter_context(path.open("rb"))
                 status = os.fstat(file.fileno())
-                if source is not None and is_unchanged(source, status):
+                if source is not None and is_unchanged(source, status, is_packed=is_packed):
                     return False
-                if path.name.endswith(PACKED_LINES):
+                if is_packed:
                     plain: BinaryIO = opened.enter_context(tempfile.TemporaryFile())
                     try:
                         await asyncio.to_thread(_unpack, file, plain, status.st_size)
                     finally:
                         self.unpacked_bytes += plain.tell()
                     file = plain
-                await self._read(file, status, path, name, format, source, on_bytes)
+                await self._read(file, status, plain_path(path), name, format, source, on_bytes)
         except FileNotFoundError:
             return await self.note_gone(name)
         except BrokenEntry as problem:
@@ -238,8 +239,7 @@ def _skip(lines: LineFile, file: BinaryIO, source: ImportSource) -> bool:
     return lines.digest.digest() == source.head_digest
 
 
-def is_unchanged(source: ImportSource, status: os.stat_result) -> bool:
-    is_packed = source.path.endswith(PACKED_LINES)
+def is_unchanged(source: ImportSource, status: os.stat_result, *, is_packed: bool = False) -> bool:
     return (
         source.inode == status.st_ino
         and source.updated_at == status.st_mtime_ns // 1000
@@ -267,3 +267,8 @@ def _unpack(packed: BinaryIO, plain: BinaryIO, packed_bytes: int) -> None:
 def stored_path(path: Path) -> str:
     """A path as every database can hold it."""
     return os.fsencode(path.absolute()).decode("utf-8", "backslashreplace").replace("\x00", "")
+
+
+def source_name(path: Path) -> str:
+    """What the source of a file is called: the same whether or not its agent has packed it since."""
+    return stored_path(plain_path(path))

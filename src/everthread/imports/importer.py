@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import io
 import json
 import os
+import re
 import sqlite3
 import tempfile
 import zipfile
@@ -26,7 +28,7 @@ from everthread.imports import chat_exports, message_lists
 from everthread.imports.agent_databases import DATABASES
 from everthread.imports.chat_exports import Draft
 from everthread.imports.detect import Detected, Shape, detect, element_format
-from everthread.imports.follow import MAX_RATIO, Follower, is_unchanged, stored_path
+from everthread.imports.follow import MAX_RATIO, Follower, is_unchanged, source_name, stored_path
 from everthread.imports.gemini_cli import read_document
 from everthread.imports.line_file import READERS
 from everthread.imports.session import (
@@ -147,7 +149,7 @@ class Importer:
 
     async def import_file(self, path: Path) -> bool:
         """Import one file, or what is new in it; False if it is of no known kind."""
-        return await self._import_file(path, stored_path(path))
+        return await self._import_file(path, source_name(path))
 
     async def _import_file(self, path: Path, name: str) -> bool:
         """`name` is what its source is called."""
@@ -395,13 +397,23 @@ def _unpack(packed: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path) -> No
             left -= len(piece)
 
 
+_SEVERAL = re.compile(rb"\n}\s*\n{")
+"""Between two indented objects, one after the other: how programs write to a terminal."""
+
+
 def _document(path: Path, on_bytes: Callable[[int], None]) -> Iterator[Weighed]:
     if path.stat().st_size > MAX_DOCUMENT_BYTES:
         raise BrokenEntry(f"is one JSON object of more than {MAX_DOCUMENT_BYTES >> 20} MB")
     raw = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
     on_bytes(len(raw))
-    value = parse_line(raw) if not raw.lstrip().startswith(b"[") else {"messages": parse_json(raw)}
-    yield Weighed(value, weight_of(raw))
+    if raw.lstrip().startswith(b'"') and isinstance(inner := parse_json(raw), str):
+        raw = inner.encode("utf-8", "surrogatepass")
+    if raw.lstrip().startswith(b"["):
+        yield Weighed({"messages": parse_json(raw)}, weight_of(raw))
+    elif _SEVERAL.search(raw):
+        yield from _elements(io.BytesIO(raw), lambda _: None, is_array=False)
+    else:
+        yield Weighed(parse_line(raw), weight_of(raw))
 
 
 def _each_line(file: BinaryIO, on_bytes: Callable[[int], None]) -> Iterator[Weighed]:
@@ -416,18 +428,21 @@ def _each_line(file: BinaryIO, on_bytes: Callable[[int], None]) -> Iterator[Weig
                 yield Weighed(value, weight_of(line))
 
 
-def _elements(file: BinaryIO, on_bytes: Callable[[int], None]) -> Iterator[Weighed]:
-    """The elements of a JSON array, one after the other, with no more in memory than the largest of them twice."""
+def _elements(file: BinaryIO, on_bytes: Callable[[int], None], *, is_array: bool = True) -> Iterator[Weighed]:
+    """The elements of a JSON array, or JSON values one after the other, with no more in memory than the largest of them
+    twice."""
     decoder = json.JSONDecoder()
     decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
     text, at, is_end = "", 0, False
-    has_begun = False
+    has_begun = not is_array
     while True:
         at = _after_space(text, at)
         if not has_begun and at < len(text):
             has_begun, at = True, at + 1  # the bracket
             continue
-        if at < len(text) and text[at] == "]":
+        if at >= len(text) and is_end and not is_array:
+            return
+        if at < len(text) and text[at] == "]" and is_array:
             return
         try:
             if at >= len(text):

@@ -21,6 +21,7 @@ from everthread.core.nouns import Receipt
 from everthread.history.entry_writer import EntryWriter, add, revise
 from everthread.history.ingest import Prepared, says_the_same
 from everthread.history.intents import refuse_erased
+from everthread.imports.session import START
 
 
 class Incoming(NamedTuple):
@@ -54,7 +55,7 @@ class PlaceMessages:
 
     def needs(self) -> Needs:
         ids = {one.message.id: None for one in self.messages}
-        ids.update({one.after: None for one in self.messages if one.after is not None})
+        ids.update({one.after: None for one in self.messages if one.after})
         return Needs(ids=list(ids), every_branch=True, every_revision=True)
 
     def decide(self, seen: IntentInputs, now: int) -> Decision[PlacedCounts]:
@@ -74,7 +75,10 @@ class PlaceMessages:
                 _mark(before, Mark.RETURNED, writer)
                 touches.append(Touch(before.place_seq, now, clear_flags=Flag.REMOVED))
             if before is None:
-                branch = _branch_after(branches, known.get(after) if after is not None else None, active, now)
+                if after == START:
+                    branch = _branch_from_start(branches, now)
+                else:
+                    branch = _branch_after(branches, known.get(after) if after is not None else None, active, now)
                 branch, receipt = add(message, writer, branch)
                 if message.kind is Kind.MESSAGE:
                     branches[branch.number], active = branch, branch.number
@@ -117,6 +121,12 @@ def _removed(seen: IntentInputs) -> set[int]:
 def _mark(entry: Entry, mark: Mark, writer: EntryWriter) -> None:
     raw = json.dumps({"mark": mark.name.lower()}).encode()
     writer.write(id=entry.id, kind=Kind.MARK, role="", raw=raw, revises=entry.place_seq, change_kind=mark)
+
+
+def _branch_from_start(branches: dict[int, BranchRow], now: int) -> BranchRow:
+    """The branch on which nothing was said yet; else a new one."""
+    empty = next((row for row in branches.values() if row.leaf_seq == 0), None)
+    return empty or BranchRow(max(branches) + 1, None, 0, 0, 0, now)
 
 
 def _branch_after(branches: dict[int, BranchRow], before: Entry | None, active: int, now: int) -> BranchRow:

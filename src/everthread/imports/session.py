@@ -34,9 +34,13 @@ MAX_WEIGHT_BYTES = 1 << 30
 _LIGHT_BYTES = 1 << 20
 """What is no longer takes no time to speak of, whatever is in it."""
 _NOT_TYPED = re.compile(
-    r"\s*<(command-name|command-message|local-command-stdout|local-command-caveat|system-reminder)>"
+    r"\s*(<(command-name|command-message|command-args|local-command-stdout|local-command-stderr|local-command-caveat"
+    r"|system-reminder|bash-input|bash-stdout|bash-stderr|task-notification|session-start-hook|user-prompt-submit-hook"
+    r"|ide_opened_file|ide_selection|tick|goal)>|\[Request interrupted by user)"
 )
 """How what Claude Code adds to a prompt begins, in its own sessions and in those that were taken to another agent."""
+START = ""
+"""Instead of the id of a message before: this one begins the conversation anew, as an edit of the first prompt does."""
 _MILLIS, _MICROS, _NANOS = 1e11, 1e14, 1e17
 """Numbers from which on a time counts milliseconds, microseconds, nanoseconds: as seconds they would be past the year
 5000."""
@@ -82,7 +86,7 @@ class NativeMessage:
     payload: dict[str, Any]
     """With an `id` that is the same whenever and wherever in its file the message is read."""
     after: str | None = None
-    """The id of the message that it follows; None for the first, and where the file does not say."""
+    """The id of the message that it follows, or START; None where the file does not say: then it follows the last."""
     grows: bool = False
     """Whether the lines that follow can add to it: then it comes again, whole, with the same id."""
 

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from everthread.core.errors import StoreError
 from everthread.core.imports import ImportSource
-from everthread.imports.detect import PACKED_LINES, is_copy
-from everthread.imports.follow import is_unchanged, stored_path
+from everthread.imports.detect import PACKED_LINES, is_copy, packings
+from everthread.imports.follow import is_unchanged, source_name
 from everthread.imports.importer import Importer, database_changed_at, oldest_first
 from everthread.imports.line_file import READERS
 from everthread.imports.task_files import HISTORY
@@ -45,13 +45,16 @@ class AgentFolder:
     path: Path
     endings: tuple[str, ...] = (".jsonl",)
     prefix: str = ""
+    within: str = ""
+    """The name of a folder that sessions stand in, where others of its files are none."""
     depth: int | None = None
     """How many folders deep sessions stand in a folder that is not the agent's own. Such a folder is looked through
     now and then; only the files found in it are looked at often."""
 
     def holds(self, path: Path) -> bool:
         """Whether a file in it is a session."""
-        return path.name.startswith(self.prefix) and path.name.endswith(self.endings) and not is_copy(path)
+        is_named = path.name.startswith(self.prefix) and path.name.endswith(self.endings)
+        return is_named and (not self.within or self.within in path.parts) and not is_copy(path)
 
     def files(self) -> Iterator[Path]:
         """All sessions in it; folders that cannot be read are passed over."""
@@ -79,15 +82,19 @@ def agent_folders(home: Path, environment: Mapping[str, str]) -> list[AgentFolde
     data = named("XDG_DATA_HOME", home / ".local" / "share")
     gemini = named("GEMINI_CLI_HOME", home) / ".gemini"
     cline = named("CLINE_DATA_DIR", named("CLINE_DIR", home / ".cline") / "data")
+    channels = (data / "opencode").glob("opencode-*.db")
+    named_database = data / "opencode" / (environment.get("OPENCODE_DB") or "opencode.db")
     hermes = home / ".hermes"
     brains = sorted({gemini / "antigravity", *gemini.glob("antigravity*")})
     profiles = sorted((hermes / "profiles").glob("*"))
     return [
         AgentFolder(agent="claude-code", path=claude / "projects"),
-        AgentFolder(agent="codex", path=codex / "sessions", prefix="rollout-"),
-        AgentFolder(agent="codex", path=codex / "archived_sessions", prefix="rollout-"),
-        AgentFolder(agent="gemini-cli", path=gemini / "tmp", endings=(".json", ".jsonl"), prefix="session-"),
-        AgentFolder(agent="opencode", path=data / "opencode" / "opencode.db"),
+        *(
+            AgentFolder(agent="codex", path=codex / name, endings=(".jsonl", ".jsonl.zst"), prefix="rollout-")
+            for name in ("sessions", "archived_sessions")
+        ),
+        AgentFolder(agent="gemini-cli", path=gemini / "tmp", endings=(".json", ".jsonl"), within="chats"),
+        *(AgentFolder(agent="opencode", path=path) for path in sorted({*channels, named_database})),
         AgentFolder(agent="qwen-code", path=home / ".qwen" / "projects"),
         AgentFolder(agent="copilot-cli", path=home / ".copilot" / "session-state", prefix="events"),
         AgentFolder(agent="cursor-cli", path=named("CURSOR_CONFIG_DIR", home / ".cursor") / "projects"),
@@ -236,7 +243,7 @@ class Watcher:
         return FileChange(agent=folder.agent, path=path, messages=new[0], revised=new[1], removed=new[2], is_gone=False)
 
     async def _read(self, path: Path, folder: AgentFolder) -> None:
-        if folder.agent not in READERS or not path.name.endswith((".jsonl", ".md", PACKED_LINES)):
+        if folder.agent not in READERS or not path.name.endswith((".jsonl", ".md", *PACKED_LINES)):
             if not await self._importer.import_file(path) and await asyncio.to_thread(_has_something, path):
                 self.counts.add_problem(f"{path}: unrecognised format")
             return
@@ -249,7 +256,7 @@ class Watcher:
         """Take from the store which files were read to their end, and which of them are gone."""
         sources = {source.path: source for source in await self._et.store.imports.sources(self._owner)}
         self._looked = await asyncio.to_thread(_unchanged, list(found), sources)
-        here = {stored_path(path) for path in found}
+        here = {source_name(path) for path in found}
         for name, source in sources.items():
             if source.inode is not None and name not in here and _folder_of(Path(name), self._folders) is not None:
                 self._looked[Path(name)] = (0, 0, 0)
@@ -257,7 +264,8 @@ class Watcher:
     async def _gone(self, path: Path) -> FileChange | None:
         agent = next((folder.agent for folder in self._folders if path.is_relative_to(folder.path)), "")
         known = self._looked.pop(path, None)
-        if known is None or not await self._importer.follower.note_gone(stored_path(path)):
+        is_repacked = await asyncio.to_thread(lambda: any(other.exists() for other in packings(path)))
+        if known is None or is_repacked or not await self._importer.follower.note_gone(source_name(path)):
             return None
         return FileChange(agent=agent, path=path, messages=0, revised=0, removed=0, is_gone=True)
 
@@ -291,9 +299,9 @@ def _unchanged(paths: list[Path], sources: Mapping[str, ImportSource]) -> dict[P
     """The files that were read to their end, as they were then: of those not even the head is read again."""
     looked = {}
     for path in paths:
-        source = sources.get(stored_path(path))
+        source = sources.get(source_name(path))
         with suppress(OSError):
-            if source is not None and is_unchanged(source, path.stat()):
+            if source is not None and is_unchanged(source, path.stat(), is_packed=path.name.endswith(PACKED_LINES)):
                 looked[path] = _look(path)
     return looked
 
