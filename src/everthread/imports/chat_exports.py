@@ -6,12 +6,14 @@ and the branch that was shown comes last, so that it is the active one here.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from html import unescape
 from typing import Any
 
 from everthread.imports.session import (
+    START,
     BrokenEntry,
     NativeMessage,
     Session,
@@ -20,11 +22,13 @@ from everthread.imports.session import (
     one_line_title,
     safe_id,
     text_in,
+    texts_in,
     time_of,
     tool_call,
     without_none,
 )
 
+_NO_PARENT = "00000000"
 Draft = tuple[Session, list[NativeMessage]]
 
 
@@ -58,6 +62,7 @@ def _chatgpt_message(id: str, message: Mapping[str, Any]) -> dict[str, Any] | No
         "id": safe_id(id), "role": "system" if is_hidden and role == "user" else role,
         "name": author.get("name"), "content": blocks, "created_at": time_of(message.get("create_time")),
         "model": metadata.get("model_slug"), "attachments": attached or None, "is_meta": True if is_hidden else None,
+        "citations": metadata.get("content_references") or metadata.get("citations") or None,
         "recipient": None if message.get("recipient") in (None, "all") else message["recipient"],
     })  # fmt: skip
 
@@ -70,9 +75,13 @@ def _chatgpt_blocks(content: Mapping[str, Any]) -> Iterator[Any]:
                 said = "\n".join(str(one[key]) for key in ("summary", "content") if one.get(key))
                 yield {"type": "thinking", "thinking": said}
         return
+    if kind == "reasoning_recap":
+        yield {"type": "thinking", "thinking": str(content.get("content") or "")}
+        return
+    about = {name: content[name] for name in ("title", "url", "domain", "language") if content.get(name)}
     for key in ("text", "result", "content", "user_profile", "user_instructions"):
         if isinstance(content.get(key), str) and content[key]:
-            yield {"type": "text", "text": content[key]}
+            yield {**about, "type": "text", "text": content[key]}
     for part in content.get("parts") or ():
         if part:
             yield {"type": "text", "text": part} if isinstance(part, str) else part
@@ -89,7 +98,7 @@ def read_claude_ai(value: Mapping[str, Any]) -> Draft:
         id = str(message.get("uuid") or index)
         payloads[id] = _claude_ai_message(id, message)
         parent = message.get("parent_message_uuid")
-        parents[id] = parent if isinstance(parent, str) and parent in payloads else last
+        parents[id] = parent if _is_root(parent) or (isinstance(parent, str) and parent in payloads) else last
         last = id
     shown = value.get("current_leaf_message_uuid")
     return session, list(_placed(session, payloads, parents, shown if shown in payloads else last))
@@ -152,6 +161,8 @@ def _open_webui_message(id: str, node: Mapping[str, Any]) -> dict[str, Any]:
             blocks.append({"type": "thinking", "thinking": thought})
         elif attributes.get("type") == "tool_calls":
             calls.append(tool_call(attributes.get("id"), attributes.get("name"), attributes.get("arguments")))
+            if attributes.get("result"):
+                blocks.append(result_block(attributes.get("id"), attributes["result"]))
         else:
             return found[0]
         return ""
@@ -164,6 +175,8 @@ def _open_webui_message(id: str, node: Mapping[str, Any]) -> dict[str, Any]:
             blocks.append({"type": "text", "text": said})
     elif content:
         blocks += content if isinstance(content, list) else [content]
+    if not blocks and not calls:
+        _take_items(node.get("output"), blocks, calls)
     return without_none({
         "id": safe_id(id), "role": role, "content": blocks, "tool_calls": calls or None,
         "created_at": time_of(node.get("timestamp")),
@@ -171,6 +184,27 @@ def _open_webui_message(id: str, node: Mapping[str, Any]) -> dict[str, Any]:
         "attachments": node.get("files") or None, "usage": node.get("usage") or node.get("info") or None,
         "sources": node.get("sources") or node.get("citations") or None,
     })  # fmt: skip
+
+
+def _take_items(items: object, blocks: list[Any], calls: list[dict[str, Any]]) -> None:
+    """The items of an answer whose text does not have them, or not yet."""
+    for item in items if isinstance(items, list) else ():
+        match item.get("type") if isinstance(item, dict) else None:
+            case "reasoning":
+                said = text_in(item.get("content")) or text_in(item.get("summary"))
+                blocks.append({"type": "thinking", "thinking": said})
+            case "message":
+                blocks += [{"type": "text", "text": text} for text in texts_in(item.get("content"))]
+            case "function_call":
+                calls.append(tool_call(item.get("call_id") or item.get("id"), item.get("name"), item.get("arguments")))
+            case "function_call_output":
+                blocks.append(result_block(item.get("call_id"), item.get("output")))
+
+
+def result_block(id: object, result: object) -> dict[str, Any]:
+    """What a tool gave, inside of the answer that called it."""
+    content = result if isinstance(result, str) else text_in(result) or json.dumps(result, ensure_ascii=False)
+    return {"type": "tool_result", "tool_use_id": id, "content": content}
 
 
 def read_librechat(value: Mapping[str, Any]) -> Draft:
@@ -184,7 +218,7 @@ def read_librechat(value: Mapping[str, Any]) -> Draft:
     for message, above in _flat(_list(value, "messages")):
         id = str(message.get("messageId") or len(payloads))
         parent = message.get("parentMessageId") or above
-        parents[id] = parent if parent in payloads else above
+        parents[id] = parent if _is_root(parent) or parent in payloads else above or last
         payloads[id] = _librechat_message(id, message)
         last = id
     return session, list(_placed(session, payloads, parents, last))
@@ -217,6 +251,8 @@ def _librechat_message(id: str, message: Mapping[str, Any]) -> dict[str, Any]:
         elif kind == "tool_call" and isinstance(block.get("tool_call"), dict):
             called = block["tool_call"]
             calls.append(tool_call(called.get("id"), called.get("name"), called.get("args")))
+            if called.get("output"):
+                blocks.append(result_block(called.get("id"), called["output"]))
         elif kind == "text":
             text = block.get("text")
             blocks.append(
@@ -268,8 +304,13 @@ def _placed(
             session.created_at = session.created_at or moment_of(payload.get("created_at"))
             if payload["role"] == "user" and not payload.get("is_meta"):
                 session.name_after(text_in(payload["content"]))
-            yield NativeMessage(session=session, payload=payload, after=None if parent is None else safe_id(parent))
+            yield NativeMessage(session=session, payload=payload, after=START if parent is None else safe_id(parent))
             stack += _in_order(children.get(id, []), path)
+
+
+def _is_root(parent: object) -> bool:
+    """Whether this is what services write as the parent of a first message: an id of zeros."""
+    return isinstance(parent, str) and parent.startswith(_NO_PARENT)
 
 
 def _in_order(ids: list[str], path: set[str]) -> list[str]:
