@@ -146,6 +146,21 @@ async def test_a_rollout_that_codex_packs_and_unpacks_is_the_same_session(et: Ev
     assert source.path.endswith(".jsonl")
 
 
+async def test_of_a_plain_file_and_a_packed_one_the_plain_one_counts(et: Everthread, tmp_path: Path) -> None:
+    path = codex_file(tmp_path)
+    older = packed(path)
+    whole = [*codex_session(), asked(20, "One more.")]
+    codex_file(tmp_path, whole)
+    watcher = await sweep(et, tmp_path)
+    assert watcher.counts.messages == 7
+    for file in (path, older, path):
+        os.utime(file)
+        await watcher.catch_up(file, next(iter(watcher.files().values())))
+    assert (watcher.counts.messages, watcher.counts.removed) == (7, 0)
+    os.utime(older, (0, 0))
+    assert (await sweep(et, tmp_path)).counts.files == 0
+
+
 async def test_a_packed_rollout_is_read_where_it_was_never_seen_plain(et: Everthread, tmp_path: Path) -> None:
     path = packed(codex_file(tmp_path))
     assert (await Importer(et, "local").import_path(path)).messages == 6

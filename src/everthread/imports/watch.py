@@ -19,7 +19,7 @@ from pathlib import Path
 
 from everthread.core.errors import StoreError
 from everthread.core.imports import ImportSource
-from everthread.imports.detect import PACKED_LINES, is_copy, packings
+from everthread.imports.detect import PACKED_LINES, is_copy, packings, plain_path
 from everthread.imports.follow import is_unchanged, source_name
 from everthread.imports.importer import Importer, database_changed_at, oldest_first
 from everthread.imports.line_file import READERS
@@ -65,9 +65,10 @@ class AgentFolder:
             if self.depth is not None:
                 is_deep = len(Path(above).relative_to(self.path).parts) >= self.depth
                 folders[:] = [] if is_deep else [one for one in folders if one not in _NO_PROJECTS and one[0] != "."]
+            there = set(names)
             for name in sorted(names):
                 path = Path(above, name)
-                if self.holds(path):
+                if self.holds(path) and (name == (plain := plain_path(path).name) or plain not in there):
                     yield path
 
 
@@ -225,7 +226,7 @@ class Watcher:
             looked = await asyncio.to_thread(_look, path)
         except OSError:
             return await self._gone(path)
-        if self._looked.get(path) == looked:
+        if self._looked.get(path) == looked or await asyncio.to_thread(_is_being_packed, path):
             return None
         counts = self.counts
         before = (counts.messages, counts.revised, counts.removed)
@@ -285,6 +286,12 @@ def _look_if_there(path: Path) -> tuple[int, int, int] | None:
         return _look(path)
     except OSError:
         return None
+
+
+def _is_being_packed(path: Path) -> bool:
+    """Whether the plain file is still there, which says what the session has."""
+    plain = plain_path(path)
+    return plain != path and plain.exists()
 
 
 def _has_something(path: Path) -> bool:
