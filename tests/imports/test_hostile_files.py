@@ -16,6 +16,7 @@ import everthread
 from everthread import Everthread
 from everthread.core.imports import NOT_IN_FILE
 from everthread.core.nouns import Ref
+from everthread.imports import line_file
 from everthread.imports.importer import Importer
 from everthread.imports.write import ImportCounts
 from tests.imports.agent_files import claude_file, codex_file
@@ -167,3 +168,23 @@ async def test_a_database_of_another_shape_is_named_and_read_once_it_is_whole(
 async def _all(et: Everthread) -> AsyncIterator[everthread.Conversation]:
     for conversation in await et.conversations.list(limit=100):
         yield conversation
+
+
+async def test_a_line_too_long_to_be_read_costs_no_other(
+    et: Everthread, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(line_file, "MAX_LINE_BYTES", 3000)
+    monkeypatch.setattr(line_file, "_CHUNK", 1000)
+    path = claude_file(tmp_path)
+    whole = path.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:4]) + b'{"type":"user","message":{"content":"' + b"x" * 9000)
+    first = await imported(et, path)
+    assert [problem.partition(": ")[2] for problem in first.problems] == ["is longer than 3,000 bytes; left out"]
+    rewritten(path, path.read_bytes() + b'x"}}\n' + b"".join(lines[4:]))
+    again = await imported(et, path)
+    assert again.removed == 0
+    path.write_bytes(whole)
+    async with everthread.open("memory://", worker=False) as other:
+        assert first.messages + again.messages == (await imported(other, path)).messages
+        assert await ids(et) == await ids(other)

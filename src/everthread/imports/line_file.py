@@ -86,6 +86,8 @@ class LineFile:
         self.head, self.tail = b"", b""
         """The first and the last bytes that were read: whether the file is still the same."""
         self._line_number = 0
+        self._is_too_long = False
+        """Whether what comes next is still of a line that is too long to be read."""
         self._lead = bytearray()
         self.newest: dict[str, str] = {}
         """By the id of each message the digest of its last version in the file."""
@@ -119,12 +121,20 @@ class LineFile:
         while True:
             wanted = _CHUNK if until is None else min(_CHUNK, until - self.offset - len(rest))
             chunk = file.read(wanted) if wanted > 0 else b""
+            if chunk and self._is_too_long and not (chunk := self._after_long_line(chunk)):
+                continue
             *lines, rest = (rest + chunk).split(b"\n") if chunk else (rest,)
             for line in lines:
                 self._take(line + b"\n", batch)
                 size += len(line)
             if len(rest) > MAX_LINE_BYTES:
-                raise BrokenEntry(f"line {self._line_number + 1} is longer than {MAX_LINE_BYTES:,} bytes")
+                self._line_number += 1
+                batch.problems.append(
+                    f"{self.path}:{self._line_number}: is longer than {MAX_LINE_BYTES:,} bytes; left out"
+                )
+                self._is_too_long = True
+                self._pass(rest)
+                rest = b""
             if not chunk:
                 batch.is_last = True
                 if rest and self.format not in _TEXT and (_is_whole(rest) or _pieces(rest)):
@@ -134,6 +144,20 @@ class LineFile:
                 return batch
             if len(batch.messages) >= BATCH_MESSAGES or size >= BATCH_BYTES:
                 return batch
+
+    def _after_long_line(self, chunk: bytes) -> bytes:
+        """Pass over more of a line that is too long to be read; returns what stands behind its end."""
+        end = chunk.find(b"\n") + 1
+        self._is_too_long = not end
+        self._pass(chunk[:end] if end else chunk)
+        return chunk[end:] if end else b""
+
+    def _pass(self, read: bytes) -> None:
+        """Go on behind these bytes."""
+        self.offset += len(read)
+        self.digest.update(read)
+        self.head = self.head if len(self.head) >= WINDOW else (self.head + read)[:WINDOW]
+        self.tail = (self.tail + read)[-WINDOW:]
 
     def _take(self, line: bytes, batch: Batch) -> None:
         self._line_number += 1
@@ -158,10 +182,8 @@ class LineFile:
             raise BrokenEntry(f"is not a valid line of {self.format} ({problem!r})") from problem
 
     def _take_piece(self, line: bytes, said: list[NativeMessage], batch: Batch) -> None:
-        first_byte, self.offset = self.offset, self.offset + len(line)
-        self.digest.update(line)
-        self.head = self.head if len(self.head) >= WINDOW else (self.head + line)[:WINDOW]
-        self.tail = (self.tail + line)[-WINDOW:]
+        first_byte = self.offset
+        self._pass(line)
         new = [message for message in said if self._is_new(message)]
         if new and new[0].grows and self._has_grown(new[0], line, batch):
             return

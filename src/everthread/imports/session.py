@@ -2,7 +2,7 @@
 
 A reader is pure: it takes the lines or the document of one file and knows nothing of a database (a few look for the
 session's title and folder in a small file beside it). It names the message that each message follows, so that branches
-are kept; `place.py` turns that into places in our log.
+are kept; `intents.py` turns that into places in our log.
 """
 
 from __future__ import annotations
