@@ -116,19 +116,21 @@ async def test_what_tools_gave_in_a_chat_is_found(et: Everthread, tmp_path: Path
         assert (await messages(et, id))[-1].payload["tool_calls"][0]["id"] == "c"
 
 
-async def test_an_answer_of_open_webui_that_is_only_items_is_read(et: Everthread, tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", ["", "There."])
+async def test_items_of_an_answer_of_open_webui_are_read(content: str, et: Everthread, tmp_path: Path) -> None:
     items = [
         {"type": "reasoning", "content": [{"type": "output_text", "text": "hm"}]},
         {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"},
         {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text", "text": "found"}]},
+        {"type": "open_webui:code_interpreter", "id": "ci", "code": "1+1", "output": {"stdout": "2"}},
         {"type": "message", "content": [{"type": "output_text", "text": "There."}]},
     ]
-    said = [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": "", "output": items}]
+    said = [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": content, "output": items}]
     await imported(et, written(tmp_path / "chat.json", [{"id": "ow-3", "chat": {"messages": said}}]))
     _, answer = await messages(et, "open-webui:ow-3")
-    assert answer.text == "found\nThere."
+    assert answer.text == 'found\n{"stdout": "2"}\nThere.'
     assert answer.payload["content"][0] == {"type": "thinking", "thinking": "hm"}
-    assert answer.payload["tool_calls"][0]["name"] == "look"
+    assert [call["name"] for call in answer.payload["tool_calls"]] == ["look", "code_interpreter"]
 
 
 async def test_citations_voice_pictures_and_recaps_of_chatgpt_are_what_they_are(et: Everthread, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from html import unescape
 from typing import Any
 
+from everthread.core.payloads import block_type
 from everthread.imports.session import (
     START,
     BrokenEntry,
@@ -175,8 +176,8 @@ def _open_webui_message(id: str, node: Mapping[str, Any]) -> dict[str, Any]:
             blocks.append({"type": "text", "text": said})
     elif content:
         blocks += content if isinstance(content, list) else [content]
-    if not blocks and not calls:
-        _take_items(node.get("output"), blocks, calls)
+    if not calls and all(block_type(block) == "text" for block in blocks if isinstance(block, dict)):
+        blocks = [*_take_items(node.get("output"), calls, with_text=not blocks), *blocks]
     return without_none({
         "id": safe_id(id), "role": role, "content": blocks, "tool_calls": calls or None,
         "created_at": time_of(node.get("timestamp")),
@@ -186,19 +187,23 @@ def _open_webui_message(id: str, node: Mapping[str, Any]) -> dict[str, Any]:
     })  # fmt: skip
 
 
-def _take_items(items: object, blocks: list[Any], calls: list[dict[str, Any]]) -> None:
-    """The items of an answer whose text does not have them, or not yet."""
+def _take_items(items: object, calls: list[dict[str, Any]], *, with_text: bool) -> Iterator[dict[str, Any]]:
+    """What an answer's items have beside its text: newer versions keep thinking and tools only there."""
     for item in items if isinstance(items, list) else ():
         match item.get("type") if isinstance(item, dict) else None:
             case "reasoning":
                 said = text_in(item.get("content")) or text_in(item.get("summary"))
-                blocks.append({"type": "thinking", "thinking": said})
-            case "message":
-                blocks += [{"type": "text", "text": text} for text in texts_in(item.get("content"))]
+                yield {"type": "thinking", "thinking": said}
+            case "message" if with_text:
+                yield from ({"type": "text", "text": text} for text in texts_in(item.get("content")))
             case "function_call":
                 calls.append(tool_call(item.get("call_id") or item.get("id"), item.get("name"), item.get("arguments")))
             case "function_call_output":
-                blocks.append(result_block(item.get("call_id"), item.get("output")))
+                yield result_block(item.get("call_id"), item.get("output"))
+            case "open_webui:code_interpreter":
+                calls.append(tool_call(item.get("id"), "code_interpreter", {"code": item.get("code")}))
+                if item.get("output"):
+                    yield result_block(item.get("id"), item["output"])
 
 
 def result_block(id: object, result: object) -> dict[str, Any]:

@@ -226,8 +226,10 @@ class Watcher:
             looked = await asyncio.to_thread(_look, path)
         except OSError:
             return await self._gone(path)
-        if self._looked.get(path) == looked or await asyncio.to_thread(_is_being_packed, path):
+        if self._looked.get(path) == looked:
             return None
+        if path.name.endswith(PACKED_LINES) and await asyncio.to_thread(plain_path(path).exists):
+            return None  # it is being packed: the plain file says what the session has
         counts = self.counts
         before = (counts.messages, counts.revised, counts.removed)
         try:
@@ -286,12 +288,6 @@ def _look_if_there(path: Path) -> tuple[int, int, int] | None:
         return _look(path)
     except OSError:
         return None
-
-
-def _is_being_packed(path: Path) -> bool:
-    """Whether the plain file is still there, which says what the session has."""
-    plain = plain_path(path)
-    return plain != path and plain.exists()
 
 
 def _has_something(path: Path) -> bool:
