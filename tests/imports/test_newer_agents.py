@@ -113,6 +113,24 @@ def test_what_codex_adds_in_a_users_name_is_no_prompt() -> None:
     assert len(typed) == 2
 
 
+async def test_a_rollout_whose_lines_codex_writes_anew_says_nothing_new(et: Everthread, tmp_path: Path) -> None:
+    lines = codex_session()
+    path = codex_file(tmp_path, lines)
+    watcher = await sweep(et, tmp_path)
+    path.write_text("".join(json.dumps({"ordinal": n, **line}, indent=None) + "\n" for n, line in enumerate(lines)))
+    before = await shown(et, "codex:codex-1")
+    counts = (await sweep(et, tmp_path)).counts
+    assert (counts.files, counts.messages, counts.removed) == (1, 0, 0)
+    assert await shown(et, "codex:codex-1") == before
+    assert watcher.counts.messages == 6
+
+
+def test_a_plan_of_codex_that_no_item_has_is_kept() -> None:
+    plan = {"type": "Plan", "id": "plan-1", "text": "First the tests, then the code."}
+    messages = read(CodexReader(CODEX), [*codex_session(), codex_event(9, type="item_completed", item=plan)])
+    assert (messages[-1].payload["role"], messages[-1].payload["content"]) == ("assistant", plan["text"])
+
+
 def packed(path: Path) -> Path:
     """As Codex packs a rollout that was long not used: the plain file is gone afterwards, the times stay."""
     target = path.with_name(f"{path.name}.zst")

@@ -8,6 +8,7 @@ Files before late 2025 have the items without the envelope. `compacted` is a sum
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import PurePath
@@ -85,7 +86,7 @@ class CodexReader:
                 return self._event(payload, line, value.get("timestamp"))
             case "compacted" if isinstance(payload, dict):
                 common = self._common(line, value.get("timestamp"))
-                summary = summary_payload(self._ids.of(line), payload.get("message"), common)
+                summary = summary_payload(self._id_of(payload, value.get("timestamp")), payload.get("message"), common)
                 return [NativeMessage(session=self._begun(), payload=summary)]
             case None if "id" in value and "timestamp" in value:
                 self._begin(value, value["timestamp"])
@@ -120,6 +121,11 @@ class CodexReader:
         assert self._session is not None
         return self._session
 
+    def _id_of(self, said: Mapping[str, Any], at: object) -> str:
+        """An id for what has none: what it says and when, not how its line is written, since `codex migrate-rollouts`
+        writes all lines anew."""
+        return self._ids.of(json.dumps([at, said], sort_keys=True).encode("utf-8", "surrogatepass"))
+
     def _common(self, line: bytes, at: object) -> dict[str, Any]:
         session = self._begun()
         session.created_at = session.created_at or moment_of(at)
@@ -130,7 +136,7 @@ class CodexReader:
         if payload is None:
             return []
         native = item.get("id")
-        id = safe_id(native) if isinstance(native, str) and native else self._ids.of(line)
+        id = safe_id(native) if isinstance(native, str) and native else self._id_of(item, at)
         said = []
         if payload["role"] in ("user", "assistant") and (text := text_in(payload["content"])):
             self._events.pop((payload["role"], text.strip()), None)
@@ -169,6 +175,10 @@ class CodexReader:
         kind = block_type(event)
         if kind in _TURN_ENDS:
             return self._end_turn()
+        plan = dict_at(event, "item")
+        if kind == "item_completed" and plan.get("type") == "Plan" and isinstance(plan.get("text"), str):
+            id = safe_id(plan["id"]) if isinstance(plan.get("id"), str) and plan["id"] else self._id_of(plan, at)
+            return [self._placed({**self._common(line, at), "role": "assistant", "content": plan["text"], "id": id})]
         if kind == "thread_rolled_back":
             return self._roll_back(event.get("num_turns"))
         role, text = _EVENT_ROLES.get(str(kind)), event.get("message")
@@ -177,7 +187,7 @@ class CodexReader:
         said = self._end_turn() if role == "user" and (role, text.strip()) not in self._item_texts else []
         key = (role, text.strip())
         if key not in self._item_texts:
-            self._events[key] = {**self._common(line, at), "role": role, "content": text, "id": self._ids.of(line)}
+            self._events[key] = {**self._common(line, at), "role": role, "content": text, "id": self._id_of(event, at)}
         return said
 
     def _end_turn(self) -> list[NativeMessage]:
