@@ -68,7 +68,8 @@ class AgentFolder:
             there = set(names)
             for name in sorted(names):
                 path = Path(above, name)
-                if self.holds(path) and (name == (plain := plain_path(path).name) or plain not in there):
+                is_packed_beside = name.endswith(PACKED_LINES) and plain_path(path).name in there
+                if self.holds(path) and not is_packed_beside:
                     yield path
 
 
