@@ -103,12 +103,11 @@ class MessageWriter:
         """The subagent's task as the parent conversation sees it."""
         call = ("call_subagent", {"task": SUBAGENT_TASK})
         result = {"ok": True, "result": SUBAGENT_RESULT, "context_id": SUBAGENT_ID, "loops": 2}
-        answer = json.dumps(result, ensure_ascii=False)
         return [
             self._message(role="user", content="Find us a quiet place to stay in Chengdu."),
             *self._called(
                 [call],
-                [json.dumps(answer, ensure_ascii=False)],
+                [json.dumps(result, ensure_ascii=False)],
                 thinking="That is a task of its own; a subagent can do it.",
             ),
             self._message(role="assistant", content=SUBAGENT_RESULT),
