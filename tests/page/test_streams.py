@@ -43,9 +43,9 @@ def ask(page: Page, text: str) -> None:
 
 
 def expect_whole(page: Page) -> None:
+    expect(page.locator('article[data-role="assistant"] .said')).to_have_text(WORDS)
     expect(page.locator('article[data-live="true"]')).to_have_count(0)
     expect(page.locator('article[data-role="assistant"]')).to_have_count(1)
-    assert page.locator('article[data-role="assistant"] .said').inner_text().strip() == WORDS
 
 
 def test_a_reload_in_mid_stream_loses_nothing_of_the_answer(page: Page) -> None:
@@ -150,6 +150,7 @@ def test_what_was_sent_without_a_connection_is_kept_and_sent_when_it_is_back(bro
         page.get_by_label("Write a message").press("Enter")
         waiting = page.locator('article[data-role="user"]', has_text="do not lose me")
         expect(waiting).to_contain_text("Not sent yet")
+        expect(page.locator('article[data-live="true"]')).to_have_count(0)  # nobody answers yet
         proxy.mend()
         expect_whole(page)
         expect(waiting).to_have_count(1)  # once, however often it was tried

@@ -7,7 +7,7 @@ import { Problem } from "./api/http";
 import { useMessageActions } from "./api/messageActions";
 import { useAbout, useCompact, useConversation, useCreateOffRecord, useNames, useArrange, useBranches, useRemove, useRename, useTurns, useVerify, useVersions } from "./api/queries";
 import { AccountMenu } from "./components/AccountMenu";
-import { Box, Trouble, useToast } from "./components/Bits";
+import { Box, Trouble, useToast, Waiting } from "./components/Bits";
 import { ContextColumn } from "./components/context/ContextColumn";
 import { ArrangeBox } from "./components/conversations/ArrangeBox";
 import { Conversations, useImporting } from "./components/conversations/Conversations";
@@ -22,7 +22,7 @@ import { History, type Visible } from "./components/history/History";
 import { ModelView } from "./components/history/ModelView";
 import { TrustBox } from "./components/history/TrustBox";
 import { useAttachments } from "./components/history/useAttachments";
-import { IconButton, type IconName } from "./components/Icon";
+import { IconButton, Wave, type IconName } from "./components/Icon";
 import { EraseBox, type ToErase } from "./components/manage/EraseBox";
 import { Manage, type Section } from "./components/manage/Manage";
 import { Palette, type Choice } from "./components/Palette";
@@ -32,9 +32,9 @@ import { SignIn } from "./components/SignIn";
 import type { Typed } from "./lib/commands";
 import type { Feedback } from "./lib/conversations";
 import type { Message } from "./lib/model";
-import { count } from "./lib/format";
+import { count, firstLine } from "./lib/format";
 import { versionsOf } from "./lib/rows";
-import { withAttached } from "./lib/uploads";
+import { attachedIn, withAttached } from "./lib/uploads";
 import { isOver } from "./state/answer";
 import { keepChoices, NEW, readChoices } from "./state/choices";
 import { useConnection } from "./state/connection";
@@ -121,6 +121,14 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
   );
   const { answer, follow, askAgain, clear } = asking;
   const isRunning = answer !== null && !isOver(answer);
+  const begun = shown[0]?.seq === 1 ? shown[0].text : answer?.conversationId === id ? (answer?.question?.text ?? "") : "";
+  /** Its first question, until the server has found a title for it. */
+  const working = firstLine(attachedIn(begun).text);
+  const isThere = id !== null || answer !== null;
+  const title = conversation.data?.title || working;
+  useEffect(() => {
+    document.title = isThere && title !== "" ? `${title} · everthread` : "everthread";
+  }, [isThere, title]);
   const isGone = conversation.error instanceof Problem && conversation.error.status === 404 && !isRunning;
   /** Says which branch is open now, with a way back to the former one. */
   const back = useRef<(text: string, former: string | null) => void>(() => undefined);
@@ -302,7 +310,7 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
         event.preventDefault();
         document.getElementById("main")?.focus();
       }}>{t.skip}</a>
-      <div className="page" data-context={isContextShown && id !== null && !isGone}>
+      <div className="page" data-context={isContextShown && isThere && !isGone}>
         <div className="tabs">
           <div role="tablist" aria-label="everthread">
             {(["conversations", "history", "context"] as const).map((one) => (
@@ -315,13 +323,10 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
         </div>
         <aside className="column left" data-shown={column === "conversations"} aria-label={t.conversations}>
           <div className="row whole">
-            <h1 className="brand">
-              <svg className="icon" viewBox="0 0 24 24" aria-hidden="true"><path d="M3 12c3-7 6-7 9 0s6 7 9 0" /></svg>
-              everthread
-            </h1>
-            <IconButton icon="plus" label={t.newConversation} onClick={begin} />
+            <h1 className="brand"><Wave />everthread</h1>
+            <span className="wide-only"><IconButton icon="plus" label={t.newConversation} onClick={begin} /></span>
           </div>
-          <Conversations current={id} running={isRunning ? (answer?.conversationId ?? id) : null} onOpen={open} searchRef={search} />
+          <Conversations current={id} working={working} running={isRunning ? (answer?.conversationId ?? id) : null} onOpen={open} searchRef={search} />
           <div className="row foot">
             <AccountMenu
               onAdd={onAddKey}
@@ -349,25 +354,26 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
         </aside>
         <main className="column middle" id="main" tabIndex={-1} data-shown={column === "history"} {...(isGone ? {} : dropping.handlers)}>
           <DropPlace {...dropping} />
-          {id !== null && !isGone && (
+          {isThere && !isGone && (
             <TitleBar
               conversation={conversation.data ?? null}
+              working={working}
               branches={branches.data?.length ?? 0}
               view={place.view}
               isContextShown={isContextShown}
               onView={view}
               onContext={() => setContextShown(!isContextShown)}
               onJump={jump}
-              onRename={(title) => rename.mutate({ id, title }, { onError: setProblem })}
-              onPin={() => conversation.data && arrange.mutate({ id, pinned: !conversation.data.isPinned }, { onError: setProblem })}
+              onRename={(title) => id !== null && rename.mutate({ id, title }, { onError: setProblem })}
+              onPin={() => conversation.data && arrange.mutate({ id: conversation.data.id, pinned: !conversation.data.isPinned }, { onError: setProblem })}
               onArrange={() => setArranging(id)}
               onBranches={() => setBranching(id)}
               proof={proof?.of === id ? proof : null}
-              onVerify={() => verify.mutate(id, { onSuccess: (found) => setProof({ of: id, isIntact: found.ok, text: found.ok ? t.intact(count(found.entries, language)) : t.broken(String(found.problems.length)) }), onError: setProblem })}
+              onVerify={() => id !== null && verify.mutate(id, { onSuccess: (found) => setProof({ of: id, isIntact: found.ok, text: found.ok ? t.intact(count(found.entries, language)) : t.broken(String(found.problems.length)) }), onError: setProblem })}
               onShare={() => setSharing(id)}
               onExport={() => setExporting(id)}
               onRemove={removeThis}
-              onErase={() => setErasing({ conversation: id, title: conversation.data?.title ?? "" })}
+              onErase={() => conversation.data && setErasing({ conversation: conversation.data.id, title: conversation.data.title ?? "" })}
             />
           )}
           {!isConnected && <p className="notice lost" role="status"><span className="dot" />{t.reconnecting}</p>}
@@ -416,7 +422,7 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
           />}
         </main>
         <aside className="column right" data-shown={column === "context"} aria-label={t.context}>
-          {id !== null && !isGone ? <ContextColumn conversation={id} onJump={jump} /> : <p className="faint">{t.contextEmpty}</p>}
+          {id !== null && !isGone ? <ContextColumn conversation={id} onJump={jump} /> : isThere ? <section className="card"><Waiting lines={4} /></section> : <p className="faint">{t.contextEmpty}</p>}
         </aside>
       </div>
       <Box title={t.help} open={box === "help"} onClose={() => setBox(null)}>

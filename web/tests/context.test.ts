@@ -36,6 +36,8 @@ describe("a line that unfolds", () => {
   it("tells arguments in a few words", () => {
     expect(briefly('{"town":"Guiyang","days":2,"with":["a"]}')).toBe('Guiyang · 2 · ["a"]');
     expect(briefly("not json")).toBe("not json");
+    expect(briefly('{"ok":true,"result":"By the park","loops":2}')).toBe("By the park · 2");
+    expect(briefly('{"ok":true}')).toBe('{"ok":true}');
   });
 });
 

@@ -27,6 +27,13 @@ describe("the rows of the history", () => {
     expect(rows.map((row) => row.key)).toEqual(["m1", "m3"]);
     expect(rows[0]).toMatchObject({ results: [{ id: "m2" }] });
   });
+  it("goes on with what the same one said right above", () => {
+    const said = (seq: number) => message(seq, { role: "assistant" });
+    const rows = rowsOf([message(1), said(2), said(3), message(4, { role: "assistant", name: "planner" }), said(5)], [compaction("a", 1, 2)]);
+    expect(rows.flatMap((row) => (row.kind === "message" && row.isContinued ? [row.message.seq] : []))).toEqual([]);
+    const unbroken = rowsOf([message(1), said(2), said(3), said(4)], []);
+    expect(unbroken.flatMap((row) => (row.kind === "message" && row.isContinued ? [row.message.seq] : []))).toEqual([3, 4]);
+  });
   it("shows a tool's answer by itself when its call is not loaded", () => {
     expect(rowsOf([message(2, { role: "tool", answers: "gone" })], [])).toHaveLength(1);
   });

@@ -17,8 +17,9 @@ const told: TurnEvent[] = [
 describe("an answer that comes in", () => {
   it("grows with its events", () => {
     const answer = told.reduce(step, NO_ANSWER);
-    expect(answer).toMatchObject({ turnId: "t", text: "answer", thinking: "hm", state: "complete", last: 7 });
-    expect(answer.calls).toEqual([{ id: "1", name: "look", arguments: '{\n  "a": 1\n}', result: "seen", ok: true }]);
+    expect(answer).toMatchObject({ turnId: "t", state: "complete", last: 7 });
+    const call = { id: "1", name: "look", arguments: '{\n  "a": 1\n}', result: "seen", ok: true };
+    expect(answer.steps).toEqual([{ thinking: "hm", text: "", calls: [call] }, { thinking: "", text: "answer", calls: [] }]);
     expect(isOver(answer)).toBe(true);
   });
   it("is the same when a part is told twice", () => {
@@ -28,7 +29,28 @@ describe("an answer that comes in", () => {
   it("keeps what there was of it when it fails", () => {
     const failed: TurnEvent = { number: 7, kind: "failed", code: "model", message: "no", retryable: true, text: "" };
     const answer = [...told.slice(0, 6), failed].reduce(step, NO_ANSWER);
-    expect(answer).toMatchObject({ state: "failed", text: "answer", error: { retryable: true } });
+    expect(answer).toMatchObject({ state: "failed", error: { retryable: true } });
+    expect(answer.steps.at(-1)?.text).toBe("answer");
+  });
+  it("keeps what was said and thought before tools were called", () => {
+    const events: TurnEvent[] = [
+      { number: 1, kind: "token", text: "Let me look.", message_id: "a" },
+      { number: 2, kind: "tool_call", id: "1", name: "look", arguments: {} },
+      { number: 3, kind: "tool_call", id: "2", name: "look", arguments: {} },
+      { number: 4, kind: "tool_result", id: "2", ok: false, text: "no" },
+      { number: 5, kind: "thinking", text: "so", message_id: "b" },
+      { number: 6, kind: "token", text: "It is", message_id: "b" },
+      { number: 7, kind: "done", state: "complete", text: "It is there." },
+    ];
+    const { steps } = events.reduce(step, NO_ANSWER);
+    expect(steps.map(({ thinking, text, calls }) => [thinking, text, calls.map((call) => call.result)])).toEqual([
+      ["", "Let me look.", [null, "no"]],
+      ["so", "It is there.", []],
+    ]);
+  });
+  it("is what the server has left of it when its events are gone", () => {
+    const steps = step(NO_ANSWER, { number: 9, kind: "snapshot", state: "complete", text: "all of it" }).steps;
+    expect(steps).toEqual([{ thinking: "", text: "all of it", calls: [] }]);
   });
   it("is known by its own message where it answers no new question", () => {
     const again: TurnEvent = { number: 1, kind: "accepted", turn_id: "t", conversation_id: "c", question_id: "" };

@@ -71,3 +71,8 @@ export function IconButton({ icon, label, onClick, disabled = false, className =
     </button>
   );
 }
+
+/** The mark of everthread. */
+export function Wave() {
+  return <svg className="icon" viewBox="0 0 24 24" aria-hidden="true"><path d="M3 12c3-7 6-7 9 0s6 7 9 0" /></svg>;
+}

@@ -43,9 +43,9 @@ function Sharing({ conversation, isShared }: { readonly conversation: string; re
         </label>
       )}
       {link !== undefined && <p className="faint" style={{ margin: 0 }}>{t.shareOnce}</p>}
-      <div className="row">
-        {link === undefined && <button className="primary" disabled={share.isPending} onClick={() => share.mutate({ id: conversation, tools })}>{isShared ? t.shareAnew : t.shareMake}</button>}
+      <div className="row ends">
         {isShared && <button className="danger" disabled={revoke.isPending} onClick={() => revoke.mutate(conversation, { onSuccess: () => share.reset() })}>{t.shareRevoke}</button>}
+        {link === undefined && <button className="primary" disabled={share.isPending} onClick={() => share.mutate({ id: conversation, tools })}>{isShared ? t.shareAnew : t.shareMake}</button>}
       </div>
       {share.isError && <Trouble problem={share.error} />}
       {revoke.isError && <Trouble problem={revoke.error} />}

@@ -10,6 +10,7 @@ import { currentKey, signIn } from "../state/accounts";
 import { letIn } from "../state/entry";
 import { useTexts } from "../texts";
 import { saidOf } from "./Bits";
+import { Wave } from "./Icon";
 
 interface Props {
   readonly onCancel?: () => void;
@@ -38,6 +39,7 @@ export function SignIn({ onCancel, owner = null }: Props) {
   };
   return (
     <main className="signin">
+      <p className="brand"><Wave />everthread</p>
       <h1>{t.signIn}</h1>
       <p className="soft">{t.signInText}</p>
       <pre className="plain">everthread key create --owner NAME</pre>

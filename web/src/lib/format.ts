@@ -36,12 +36,18 @@ export function bytes(value: number, language: string): string {
 
 /** Arguments of a call in a few words, for the line that unfolds to them. */
 export function briefly(json: string): string {
+  return firstLine(withoutJson(json), 60);
+}
+
+/** What JSON holds, for a line of a list: the values without braces, quotes and names. Any other text as it is. */
+export function withoutJson(text: string): string {
   try {
-    const given: unknown = JSON.parse(json);
-    if (typeof given !== "object" || given === null) return firstLine(String(given), 60);
-    return firstLine(Object.values(given).map((value) => (typeof value === "string" ? value : JSON.stringify(value))).join(" · "), 60);
+    const given: unknown = JSON.parse(text);
+    if (typeof given !== "object" || given === null) return String(given);
+    const values = Object.values(given).filter((value) => typeof value !== "boolean" && value !== null);
+    return values.map((value) => (typeof value === "string" ? value : JSON.stringify(value))).join(" · ") || text;
   } catch {
-    return firstLine(json, 60);
+    return text;
   }
 }
 

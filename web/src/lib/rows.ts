@@ -3,7 +3,7 @@
 import type { Compaction, Message, Version } from "./model";
 
 export type Row =
-  | { readonly kind: "message"; readonly key: string; readonly message: Message; readonly results: readonly Message[] }
+  | { readonly kind: "message"; readonly key: string; readonly message: Message; readonly results: readonly Message[]; /** Said by the same one as the message right above it: one answer in several steps. */ readonly isContinued: boolean }
   | { readonly kind: "band"; readonly key: string; readonly compaction: Compaction };
 
 /** Messages in order, tools' answers under the message that called, and after each summarised stretch its band. */
@@ -16,7 +16,9 @@ export function rowsOf(messages: readonly Message[], compactions: readonly Compa
   let next = 0;
   for (const message of shown) {
     while (next < bands.length && bands[next]!.lastSeq < message.seq) rows.push(bandRow(bands[next++]!));
-    rows.push({ kind: "message", key: message.id, message, results: answered.get(message.id) ?? [] });
+    const above = rows.at(-1);
+    const isContinued = above?.kind === "message" && message.role === "assistant" && above.message.role === "assistant" && above.message.name === message.name;
+    rows.push({ kind: "message", key: message.id, message, results: answered.get(message.id) ?? [], isContinued });
   }
   const end = messages.at(-1)?.seq ?? 0;
   while (next < bands.length && bands[next]!.lastSeq <= end) rows.push(bandRow(bands[next++]!));

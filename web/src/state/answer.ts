@@ -8,6 +8,13 @@ export interface LiveCall {
   readonly ok: boolean;
 }
 
+/** What is said, thought and called before tools answer: the history has a message for each. */
+export interface LiveStep {
+  readonly thinking: string;
+  readonly text: string;
+  readonly calls: readonly LiveCall[];
+}
+
 export interface Answer {
   /** What was asked, for as long as the history does not have it; null where the history has it, as when it is answered again. */
   readonly question: { readonly text: string; readonly files: readonly string[]; readonly at: string } | null;
@@ -19,9 +26,7 @@ export interface Answer {
   readonly messageId: string | null;
   /** The number of the last event taken in; where a reconnect goes on. */
   readonly last: number;
-  readonly text: string;
-  readonly thinking: string;
-  readonly calls: readonly LiveCall[];
+  readonly steps: readonly LiveStep[];
   readonly isCompacted: boolean;
   /** Earlier messages that were brought back for this question. */
   readonly recalled: readonly number[];
@@ -36,9 +41,7 @@ export const NO_ANSWER: Answer = {
   questionId: null,
   messageId: null,
   last: 0,
-  text: "",
-  thinking: "",
-  calls: [],
+  steps: [],
   isCompacted: false,
   recalled: [],
   state: "waiting",
@@ -76,23 +79,42 @@ function change(answer: Answer, event: TurnEvent): Partial<Answer> {
     case "accepted":
       return { turnId: event.turn_id, conversationId: event.conversation_id, questionId: event.question_id };
     case "token":
-      return { text: answer.text + event.text, messageId: event.message_id };
+      return { steps: saying(answer.steps, (now) => ({ text: now.text + event.text })), messageId: event.message_id };
     case "thinking":
-      return { thinking: answer.thinking + event.text };
+      return { steps: saying(answer.steps, (now) => ({ thinking: now.thinking + event.text })) };
     case "tool_call":
-      return { text: "", calls: [...answer.calls, { id: event.id, name: event.name, arguments: JSON.stringify(event.arguments, null, 2), result: null, ok: true }] };
+      return { steps: calling(answer.steps, { id: event.id, name: event.name, arguments: JSON.stringify(event.arguments, null, 2), result: null, ok: true }) };
     case "tool_result":
-      return { calls: answer.calls.map((call) => (call.id === event.id ? { ...call, result: event.text, ok: event.ok } : call)) };
+      return { steps: answer.steps.map((one) => ({ ...one, calls: one.calls.map((call) => (call.id === event.id ? { ...call, result: event.text, ok: event.ok } : call)) })) };
     case "compaction":
       return { isCompacted: true };
     case "recall":
       return { recalled: event.seqs ?? [] };
     case "done":
     case "snapshot": // the events are gone, after their days: how it ended is known
-      return { state: event.state as Answer["state"], text: event.text || answer.text };
+      return { state: event.state as Answer["state"], steps: ending(answer.steps, event.text) };
     case "failed":
-      return { state: "failed", text: event.text || answer.text, error: { code: event.code, message: event.message, retryable: event.retryable } };
+      return { state: "failed", steps: ending(answer.steps, event.text), error: { code: event.code, message: event.message, retryable: event.retryable } };
     default:
       return {};
   }
+}
+
+const NOTHING_SAID: LiveStep = { thinking: "", text: "", calls: [] };
+
+/** Words go on with what is being said; after calls they begin a step of their own. */
+function saying(steps: readonly LiveStep[], change: (now: LiveStep) => Partial<LiveStep>): readonly LiveStep[] {
+  const last = steps.at(-1);
+  const [before, now] = last === undefined || last.calls.length > 0 ? [steps, NOTHING_SAID] : [steps.slice(0, -1), last];
+  return [...before, { ...now, ...change(now) }];
+}
+
+function calling(steps: readonly LiveStep[], call: LiveCall): readonly LiveStep[] {
+  const last = steps.at(-1) ?? NOTHING_SAID;
+  return [...steps.slice(0, -1), { ...last, calls: [...last.calls, call] }];
+}
+
+/** The last words as the server has them, which may be all that is left of the events. */
+function ending(steps: readonly LiveStep[], text: string): readonly LiveStep[] {
+  return text === "" ? steps : saying(steps, () => ({ text }));
 }

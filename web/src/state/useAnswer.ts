@@ -65,6 +65,7 @@ export function useAnswer(onConversation: (id: string) => void): Asking {
           if (told === null) continue;
           if (told.kind === "accepted") {
             confirm();
+            if (now.current?.conversationId === null) void cache.invalidateQueries({ queryKey: ["conversations"] });
             onConversation(told.conversation_id);
             if (told.question_id === "") void renew(cache); // answered again: the history ends with the question now
           }

@@ -36,7 +36,7 @@ export function Band({ conversation, compaction, onJump }: Props) {
           <span className="tag number">{t.fromTo(count(compaction.tokensBefore, language), count(compaction.tokensAfter, language))}</span>
           <span className="tag">{t.facts(compaction.factsKept, compaction.factsTotal)}</span>
         </div>
-        {!isOpen && <p className="faint" style={{ margin: 0 }}>{firstLine(compaction.summary.replace(/^#+ .*\n+/, "").replace(/[*#]/g, ""), 150)}</p>}
+        {!isOpen && <p className="faint" style={{ margin: 0 }}>{firstLine(plainly(compaction.summary), 150)}</p>}
         {isOpen && (
           <>
             <Sides conversation={conversation} compaction={compaction} onJump={onJump} />
@@ -50,6 +50,11 @@ export function Band({ conversation, compaction, onJump }: Props) {
       </div>
     </section>
   );
+}
+
+/** The summary's first words without its heading, its marks and the numbers of its messages. */
+function plainly(summary: string): string {
+  return summary.replace(/^#+ .*\n+/, "").replace(/^- (?:user: )?/gm, "").replace(/ *\[\d+(?:[,–-] *\d+)*\]/g, "").replace(/[*#]/g, "");
 }
 
 function Sides({ conversation, compaction, onJump }: Props) {

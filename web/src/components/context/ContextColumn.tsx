@@ -5,7 +5,7 @@ import { useMemo, useRef, useState, type ReactNode } from "react";
 import { downloadFile } from "../../api/actions";
 import { useCompact, useCompactionPlan, useCompactions, useFiles, useForget, useGauge, useMemories, useMessages, usePolicy, useRecalled, useTodos, useTurns, useUpload, useWhyRecalled, type Recalled, type Todo } from "../../api/queries";
 import { beside } from "../../lib/costs";
-import { bytes, count, moment } from "../../lib/format";
+import { bytes, count, moment, withoutJson } from "../../lib/format";
 import { useTexts } from "../../texts";
 import { Trouble, useToast, Waiting } from "../Bits";
 import { AskingForm } from "./AskingForm";
@@ -89,7 +89,7 @@ function RecalledPieces({ conversation, recalled, onJump }: Props & { readonly r
           <li key={one.seq}>
             <button className="link number" onClick={() => onJump(one.seq)}>#{one.seq}</button>
             <div>
-              <p className="brief">{one.text}</p>
+              <p className="brief">{withoutJson(one.text)}</p>
               {one.speaker !== null && <span className="faint">{t.roles[one.speaker] ?? one.speaker}</span>}
               {why.data && <span className="faint"> · {reasonOf(one.seq) ?? t.foundBeside}</span>}
             </div>

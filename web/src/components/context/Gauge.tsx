@@ -20,7 +20,7 @@ export function Gauge({ figures, mostMessages }: Props) {
       <p className="figure number">
         {count(used, language)} <span>{t.gaugeOf(count(limit, language))}</span>
       </p>
-      <p className="faint">{figures.model !== null && `${figures.model} · `}{figures.isExact ? t.exact : t.estimated}</p>
+      <p className="faint one-line" title={figures.model ?? ""}>{figures.model !== null && `${figures.model} · `}{figures.isExact ? t.exact : t.estimated}</p>
       <div className="gauge" role="meter" aria-label={t.gauge(count(used, language), count(limit, language))} aria-valuemin={0} aria-valuemax={limit} aria-valuenow={Math.min(used, limit)}>
         {parts.map((part, index) => (
           <i key={index} title={`${t.parts[part.kind] ?? part.kind} ${count(part.tokens, language)}`} style={{ width: share(part.tokens), background: colour(part.kind) }} />

@@ -13,12 +13,14 @@ interface Props {
 }
 
 const HEIGHT = 150;
+/** One turn is two figures, not a line. */
+const FEWEST_TURNS = 2;
 
 export function TokensPlot({ sent, whole }: Props) {
   const { t, language } = useTexts();
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    if (place.current === null || sent.length === 0) return;
+    if (place.current === null || sent.length < FEWEST_TURNS) return;
     const style = getComputedStyle(place.current);
     const colour = (name: string) => style.getPropertyValue(name);
     const axis = { stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 } };
@@ -55,8 +57,8 @@ export function TokensPlot({ sent, whole }: Props) {
   const [last, full] = [brief(sent.at(-1) ?? 0, language), brief(whole.at(-1) ?? 0, language)];
   return (
     <>
-      <div ref={place} className="plot" role="img" aria-label={t.plotLabel(last, full)} />
-      <ul className="legend" aria-hidden="true">
+      {sent.length >= FEWEST_TURNS && <div ref={place} className="plot" role="img" aria-label={t.plotLabel(last, full)} />}
+      <ul className="legend" aria-hidden={sent.length >= FEWEST_TURNS}>
         <li><i style={{ background: "var(--part-window)" }} /><span className="grow">{t.sent}</span><span className="number">{last}</span></li>
         <li><i style={{ background: "var(--part-recalled)" }} /><span className="grow">{t.fullHistory}</span><span className="number">{full}</span></li>
       </ul>

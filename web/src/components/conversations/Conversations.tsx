@@ -13,6 +13,8 @@ import { SearchBox } from "./SearchBox";
 
 interface Props {
   readonly current: string | null;
+  /** What the current one is called until it has a title. */
+  readonly working: string;
   readonly running: string | null;
   readonly onOpen: (conversation: string, at?: number) => void;
   readonly searchRef: React.RefObject<HTMLInputElement | null>;
@@ -23,7 +25,7 @@ const HEADING_PIXELS = 36;
 /** So near the end more are asked for. */
 const NEAR_LINES = 20;
 
-export function Conversations({ current, running, onOpen, searchRef }: Props) {
+export function Conversations({ current, working, running, onOpen, searchRef }: Props) {
   const { t } = useTexts();
   const list = useConversations();
   const [isSearching, setSearching] = useState(false);
@@ -46,6 +48,7 @@ export function Conversations({ current, running, onOpen, searchRef }: Props) {
         <Lines
           all={shown}
           current={current}
+          working={working}
           running={running}
           onOpen={onOpen}
           onEnd={() => list.hasNextPage && !list.isFetching && void list.fetchNextPage()}
@@ -61,7 +64,7 @@ interface LinesProps extends Omit<Props, "searchRef"> {
 }
 
 /** Drawn as far as they are in sight: there may be thousands. */
-function Lines({ all, current, running, onOpen, onEnd }: LinesProps) {
+function Lines({ all, current, working, running, onOpen, onEnd }: LinesProps) {
   const [shut, setShut] = useState(shutFolders);
   const lines = useMemo(() => linesOf(all, new Date(), shut), [all, shut]);
   const toggle = (folder: string) => {
@@ -88,7 +91,7 @@ function Lines({ all, current, running, onOpen, onEnd }: LinesProps) {
       <ul style={{ height: virtual.getTotalSize() }}>
         {virtual.getVirtualItems().map((item) => (
           <li key={item.key} data-index={item.index} ref={virtual.measureElement} style={{ position: "absolute", top: 0, left: 0, right: 0, transform: `translateY(${item.start}px)` }}>
-            <OneLine line={lines[item.index]!} current={current} running={running} onOpen={onOpen} shut={shut} onToggle={toggle} />
+            <OneLine line={lines[item.index]!} current={current} working={working} running={running} onOpen={onOpen} shut={shut} onToggle={toggle} />
           </li>
         ))}
       </ul>
@@ -113,7 +116,7 @@ function shutFolders(): ReadonlySet<string> {
   }
 }
 
-function OneLine({ line, current, running, onOpen, shut, onToggle }: LineProps) {
+function OneLine({ line, current, working, running, onOpen, shut, onToggle }: LineProps) {
   const { t, language } = useTexts();
   if (line.kind === "heading") {
     const { day } = line;
@@ -125,7 +128,7 @@ function OneLine({ line, current, running, onOpen, shut, onToggle }: LineProps) 
     );
   }
   const { conversation, depth } = line;
-  const title = firstLine(conversation.title ?? "") || t.untitled;
+  const title = firstLine(conversation.title ?? "") || (current === conversation.id && working) || t.untitled;
   return (
     <button className="conversation" data-depth={Math.min(2, depth)} aria-current={current === conversation.id} title={title} onClick={() => onOpen(conversation.id)}>
       {depth > 0 && <Icon name="branch" />}

@@ -10,6 +10,8 @@ import { Icon, IconButton } from "../Icon";
 
 interface Props {
   readonly conversation: Listed | null;
+  /** What it is called until it has a title. */
+  readonly working: string;
   readonly branches: number;
   /** What verifying it has found. */
   readonly proof: { readonly isIntact: boolean; readonly text: string } | null;
@@ -49,7 +51,7 @@ export function TitleBar(props: Props) {
         </form>
       ) : (
         <div className="named">
-          <h1 onDoubleClick={() => setNaming(true)} title={conversation?.title ?? ""}>{conversation?.title || t.untitled}</h1>
+          <h1 onDoubleClick={() => setNaming(true)} title={conversation?.title ?? ""}>{conversation?.title || props.working || t.untitled}</h1>
           {conversation !== null && (
             <p className="faint number">
               {t.messages(count(conversation.messages, language))}
@@ -73,7 +75,7 @@ export function TitleBar(props: Props) {
         ))}
       </div>
       <span className="row tight whole wide-only"><IconButton icon="context" label={props.isContextShown ? t.hideContext : t.showContext} onClick={props.onContext} /></span>
-      <More {...props} onNaming={() => setNaming(true)} />
+      {conversation !== null && <More {...props} onNaming={() => setNaming(true)} />}
     </header>
   );
 }

@@ -156,6 +156,7 @@ export function History(props: Props) {
                         conversation={conversation}
                         message={row.message}
                         results={row.results}
+                        isContinued={row.isContinued}
                         versions={versionsOf(row.message, props.versions)}
                         seen={seenAs(row.message.seq, window, recalled.seqs, summaries)}
                         feedback={about.data?.feedback[row.message.id] ?? null}

@@ -2,7 +2,7 @@
 
 import { briefly, moment, sentences } from "../../lib/format";
 import { attachedIn } from "../../lib/uploads";
-import { isOver, type Answer } from "../../state/answer";
+import { isOver, type Answer, type LiveStep } from "../../state/answer";
 import { useConnection } from "../../state/connection";
 import { useTexts } from "../../texts";
 import { Detail } from "../Bits";
@@ -41,6 +41,8 @@ interface Props {
 
 export function LiveAnswer({ answer, onRetry, onJump }: Props) {
   const { t } = useTexts();
+  const isConnected = useConnection();
+  if (answer.turnId === null && !isConnected) return null; // nobody answers what was not sent
   return (
     <article className="message" data-role="assistant" data-live="true" aria-busy={!isOver(answer)} aria-label={t.assistant}>
       <span className="face"><Icon name="answer" /></span>
@@ -54,26 +56,35 @@ export function LiveAnswer({ answer, onRetry, onJump }: Props) {
           <b>{t.recalledNote}</b> {answer.recalled.map((seq) => <button key={seq} className="link" onClick={() => onJump(seq)}>#{seq}</button>)}
         </p>
       )}
-      {answer.thinking !== "" && (
-        <Folded icon="thinking" label={t.thinking}>
-          <Said text={answer.thinking} />
-        </Folded>
-      )}
-      {answer.calls.map((call) => (
-        <Folded key={call.id} icon="tool" label={call.name} hint={briefly(call.arguments)} state={call.result === null ? <span className="dot" role="img" aria-label={t.running} /> : call.ok ? <span className="good">✓</span> : <span className="bad">✗</span>}>
-          <Verbatim text={call.arguments} />
-          {call.result !== null && <Verbatim text={call.result} />}
-        </Folded>
-      ))}
-      <Said text={answer.text} />
+      {answer.steps.map((one, place) => <Step key={place} said={one} />)}
       <Ending answer={answer} onRetry={onRetry} />
     </article>
   );
 }
 
+function Step({ said }: { readonly said: LiveStep }) {
+  const { t } = useTexts();
+  return (
+    <div className="step">
+      {said.thinking !== "" && (
+        <Folded icon="thinking" label={t.thinking}>
+          <Said text={said.thinking} />
+        </Folded>
+      )}
+      {said.text !== "" && <Said text={said.text} />}
+      {said.calls.map((call) => (
+        <Folded key={call.id} icon="tool" label={call.name} hint={briefly(call.arguments)} state={call.result === null ? <span className="dot" role="img" aria-label={t.running} /> : call.ok ? <span className="good">✓</span> : <span className="bad">✗</span>}>
+          <Verbatim text={call.arguments} />
+          {call.result !== null && <Verbatim text={call.result} />}
+        </Folded>
+      ))}
+    </div>
+  );
+}
+
 function Ending({ answer, onRetry }: { readonly answer: Answer; readonly onRetry: () => void }) {
   const { t } = useTexts();
-  const again = <button onClick={onRetry}>{t.regenerate}</button>;
+  const again = <button onClick={onRetry}>{t.retry}</button>;
   if (answer.state === "cancelled") return <p className="faint">{t.stopped}</p>;
   if (answer.state === "interrupted") return <p className="faint row">{t.interrupted} {again}</p>;
   if (answer.state !== "failed") return null;
@@ -81,7 +92,7 @@ function Ending({ answer, onRetry }: { readonly answer: Answer; readonly onRetry
     <div className="notice problem" role="alert">
       <div className="row"><strong>{t.failed}</strong> {answer.error?.code !== "turn_failed" && t.problems[answer.error?.code ?? ""]} {again}</div>
       <Detail text={sentences([answer.error?.message])} />
-      {answer.text !== "" && <p className="faint">{t.partial}</p>}
+      {answer.steps.some((one) => one.text !== "") && <p className="faint">{t.partial}</p>}
     </div>
   );
 }

@@ -5,7 +5,7 @@ import { memo, useRef, useState } from "react";
 
 import type { Recalled } from "../../api/queries";
 import type { Feedback } from "../../lib/conversations";
-import { briefly, count, firstLine, moment } from "../../lib/format";
+import { briefly, count, firstLine, moment, withoutJson } from "../../lib/format";
 import type { Message, Version } from "../../lib/model";
 import { attachedIn } from "../../lib/uploads";
 import { isComposing } from "../../state/keys";
@@ -40,6 +40,8 @@ interface Props {
   readonly conversation: string;
   readonly message: Message;
   readonly results: readonly Message[];
+  /** Goes on with what the message above it says. */
+  readonly isContinued: boolean;
   readonly versions: readonly Version[];
   readonly seen: Seen;
   /** What was recalled to say this. */
@@ -65,6 +67,7 @@ export const MessageRow = memo(function MessageRow(props: Props) {
       className="message"
       data-seq={message.seq}
       data-role={message.role}
+      data-continued={props.isContinued}
       data-outside={seen === "summarized" || seen === "outside"}
       data-deleted={message.isDeleted || message.isQuarantined}
       data-current={isCurrent}
@@ -75,7 +78,7 @@ export const MessageRow = memo(function MessageRow(props: Props) {
       <header className="row">
         <span className="who">{whoSays(message, t)}</span>
         <span className="faint number">
-          <time dateTime={message.saidAt} title={t.tokensOf(count(message.tokens, language))}>{moment(message.saidAt, language)}</time> · #{message.seq}
+          <time dateTime={message.saidAt} title={t.tokensOf(count(message.tokens, language))}>{moment(message.saidAt, language)}</time><span className="between"> · </span>#{message.seq}
         </span>
         {message.isPinned && <span className="tag" data-kind="pinned">{t.pinned}</span>}
         {message.isDeleted && <span className="tag">{t.deleted}</span>}
@@ -134,7 +137,7 @@ function Sources({ sources, onJump }: Props) {
     <ul className="recall-line" aria-label={t.recalledFor}>
       {shown.map((one) => (
         <li key={one.seq}>
-          <button className="link number" onClick={() => onJump(one.seq)}>{t.recalledFrom(one.seq)}</button> <span>{firstLine(one.text, 110)}</span>
+          <button className="link number" onClick={() => onJump(one.seq)}>{t.recalledFrom(one.seq)}</button> <span>{firstLine(withoutJson(one.text), 110)}</span>
         </li>
       ))}
       {sources.length > shown.length && <li><button className="link" onClick={() => setWhole(true)}>{t.moreSources(sources.length - shown.length)}</button></li>}

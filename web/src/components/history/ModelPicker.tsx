@@ -68,7 +68,7 @@ export function ModelPicker({ conversation }: { readonly conversation: string })
             <span className="faint">{t.otherModelHint}</span>
             <input name="model" autoFocus placeholder="openai:gpt-5-mini" defaultValue={choices.model ?? ""} aria-label={t.modelName} />
           </label>
-          <div className="row"><button className="primary">{t.save}</button></div>
+          <div className="row ends"><button className="primary">{t.save}</button></div>
         </form>
       </Box>
       <Box title={t.connectModel} open={isHelping} onClose={() => setHelping(false)}>

@@ -46,9 +46,9 @@ function Erasing({ what, onClose, onErased }: { readonly what: ToErase; readonly
         <p className="proof">{what.message === undefined ? firstLine(what.title) || t.untitled : firstLine(what.message.text, 160)}</p>
         <label className="check"><input type="checkbox" checked={isSure} onChange={(event) => setSure(event.target.checked)} />{t.eraseSure}</label>
         {erase.isError && <Trouble problem={erase.error} />}
-        <div className="row">
-          <button className="danger" disabled={!isSure || erase.isPending} onClick={run}>{t.eraseForGood}</button>
+        <div className="row ends">
           <button onClick={onClose}>{t.cancel}</button>
+          <button className="danger" disabled={!isSure || erase.isPending} onClick={run}>{t.eraseForGood}</button>
         </div>
       </div>
     );
@@ -63,7 +63,7 @@ function Erasing({ what, onClose, onErased }: { readonly what: ToErase; readonly
         {proof.cannot_reach.length > 0 && <p className="faint">{t.cannotReach} {proof.cannot_reach.join("; ")}</p>}
       </div>
       {verify.data && <p className={verify.data.ok ? "good" : "bad"}>{verify.data.ok ? t.intact(count(verify.data.entries, language)) : t.broken(count(verify.data.problems.length, language))}</p>}
-      <div className="row"><button className="primary" onClick={onClose}>{t.close}</button></div>
+      <div className="row ends"><button className="primary" onClick={onClose}>{t.close}</button></div>
     </div>
   );
 }
