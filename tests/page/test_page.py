@@ -206,7 +206,7 @@ def test_ten_thousand_messages_are_opened_at_the_end_and_drawn_a_few_at_a_time(p
         )
     assert page.locator("article.message").count() < 100
     to_first(page)
-    expect(page.get_by_text("message 0", exact=True)).to_be_visible()
+    expect(page.get_by_role("log").get_by_text("message 0", exact=True)).to_be_visible()
     assert page.locator("article.message").count() < 100
 
 
