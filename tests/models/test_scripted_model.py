@@ -69,6 +69,8 @@ def test_a_step_that_is_none_is_refused_before_anything_is_asked() -> None:
         ScriptedModel(["Hello.", 7])  # type: ignore[list-item]
     with pytest.raises(Invalid, match=r"steps\[0\]: has no field 'tools'"):
         ScriptedModel([{"tools": []}])
+    with pytest.raises(Invalid, match=r"steps\[0\]\.calls: must be objects such as"):
+        ScriptedModel([{"calls": [["weather", {"city": "昆明"}]]}])
 
 
 def test_a_script_may_be_a_function_of_the_request() -> None:

@@ -339,6 +339,12 @@ def _step_from(step: object, index: int) -> Step:
     known = {"text", "thinking", "delay_seconds", "pace_seconds"}
     if unknown := step.keys() - known - {"calls", "error"}:
         raise Invalid(f"has no field {min(unknown)!r}", field=f"steps[{index}]")
-    calls = [(call["name"], call.get("args", {})) for call in step.get("calls", ())]
+    calls = [_call_from(call, f"steps[{index}].calls") for call in step.get("calls", ())]
     error = RuntimeError(step["error"]) if "error" in step else None
     return Reply(calls=calls, error=error, **{name: step[name] for name in known & step.keys()})
+
+
+def _call_from(call: object, field: str) -> tuple[str, Mapping[str, Any]]:
+    if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
+        raise Invalid('must be objects such as {"name": "weather", "args": {"city": "Kunming"}}', field=field)
+    return call["name"], call.get("args", {})
