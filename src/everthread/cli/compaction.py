@@ -138,7 +138,7 @@ async def compactions(cli: Invocation, conversation: ConversationArgument) -> No
             cli.out.document({"number": number, **asdict(one), "state": state})
     else:
         cli.out.table(
-            (">nr", "id", ">level", "messages", "tokens", "facts kept", "written by", "why", ">s", "made", "state"),
+            (">nr", "?id", ">level", "messages", "tokens", "facts kept", "?written by", "why", ">?s", "?made", "state"),
             [_row(number, one, state) for number, (one, state) in enumerate(states, start=1)],
         )
 

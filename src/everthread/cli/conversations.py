@@ -45,7 +45,7 @@ async def ls(
             cli.out.document(_row(conversation))
     else:
         cli.out.table(
-            ("id", "title", ">messages", "last said", ""),
+            ("^id", "~title", ">messages", "?last said", ""),
             [(c.id, c.title or "", c.info.message_count, format_time(c.info.last_said_at), _state(c)) for c in shown],
         )
     if len(shown) == limit:
@@ -267,7 +267,7 @@ async def search(
             }
         )
         return
-    cli.out.table(("conversation", ">seq", "text"), [(hit.conversation_id, hit.seq, hit.snippet) for hit in hits])
+    cli.out.table(("^conversation", ">seq", "*text"), [(hit.conversation_id, hit.seq, hit.snippet) for hit in hits])
     if hits and all(hit.match == "weak" for hit in hits):
         cli.out.note("only weak matches: no message has all of what you search for")
     if hits.truncated:

@@ -63,7 +63,7 @@ async def jobs(
         cli.out.document({**counts, "oldest_waiting_seconds": age_seconds, "jobs": shown})
         return
     cli.out.table(
-        (">id", "state", "kind", "priority", "owner", "conversation", ">tries", "due or died", "error"),
+        (">id", "state", "kind", "?priority", "?owner", "^conversation", ">tries", "due or died", "error"),
         [
             (
                 job.id,

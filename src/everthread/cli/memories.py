@@ -157,7 +157,7 @@ def _show(cli: Invocation, found: Sequence[Memory]) -> None:
             cli.out.document(as_json(memory))
         return
     rows = [(one.id, one.kind, _state(one), one.text, _from(one), format_time(one.created_at)) for one in found]
-    cli.out.table(("id", "kind", "", "text", "from", "noted"), rows)
+    cli.out.table(("id", "kind", "?", "text", "from", "?noted"), rows)
 
 
 def _state(memory: Memory) -> str:

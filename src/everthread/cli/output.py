@@ -115,18 +115,15 @@ class Output:
             sys.stdout.write("".join(text for text, _ in pieces))
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """A table; a column named ">…" is right-aligned."""
-        from rich.table import Table  # noqa: PLC0415 - startup
-        from rich.text import Text  # noqa: PLC0415
+        """A table; marks before a column's name say what gives way in a narrow terminal (`everthread.cli.table`)."""
+        from everthread.cli.table import made  # noqa: PLC0415 - startup
 
-        table = Table(box=None, pad_edge=False, header_style="bold", show_header=any(columns))
-        for name in columns:
-            table.add_column(
-                name.removeprefix(">"), justify="right" if name.startswith(">") else "left", overflow="fold"
+        cells = [[one_line(str(cell)) for cell in row] for row in rows]
+        self.draw(
+            lambda console: console.print(
+                made(columns, cells, console.width if sys.stdout.isatty() else None, _has_colours())
             )
-        for row in rows:
-            table.add_row(*(Text(one_line(str(cell))) for cell in row))
-        self.draw(lambda console: console.print(table))
+        )
 
     def draw(self, paint: Callable[[Console], None]) -> None:
         """Print with rich. We write what it captured, because rich exits the program on a broken pipe."""
