@@ -190,8 +190,14 @@ def test_code_is_coloured_and_a_picture_that_was_handed_in_is_shown(page: Page, 
     httpx.post(f"{api}/code/messages", json={"messages": said}).raise_for_status()
     page.goto("/#/c/code")
     expect(page.locator(".code .hljs-keyword", has_text="def")).to_be_visible()
-    expect(page.get_by_role("img", name="dot.png")).to_be_visible()
+    picture = page.get_by_role("img", name="dot.png")
+    expect(picture).to_be_visible()
+    expect(picture).to_have_js_property("naturalWidth", 1)  # drawn, and not only named
     expect(page.locator('article[data-role="user"] .said')).to_have_text("what is this?")
+    question = page.locator('article[data-role="user"]')
+    question.hover()
+    question.get_by_role("button", name="Edit", exact=True).click()
+    expect(question.get_by_role("textbox", name="Edit")).to_have_value("what is this?")  # its picture stays
 
 
 def test_the_gauge_is_for_the_model_that_answers(page: Page, server: str) -> None:

@@ -234,7 +234,7 @@ _ALWAYS = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-re
 _ON_HTML = (
     (
         b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+        b"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
         b"font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     ),
     (b"x-frame-options", b"DENY"),

@@ -54,7 +54,7 @@ export function Band({ conversation, compaction, onJump }: Props) {
 
 /** The summary's first words without its heading, its marks and the numbers of its messages. */
 function plainly(summary: string): string {
-  return summary.replace(/^#+ .*\n+/, "").replace(/^- (?:user: )?/gm, "").replace(/ *\[\d+(?:[,–-] *\d+)*\]/g, "").replace(/[*#]/g, "");
+  return summary.replace(/^#+ .*\n+/, "").replace(/^- (?:user: )?/gm, "").replace(/ *\[#?\d+(?:[,–-] *#?\d+)*\]/g, "").replace(/[*#]/g, "");
 }
 
 function Sides({ conversation, compaction, onJump }: Props) {

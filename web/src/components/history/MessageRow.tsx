@@ -7,7 +7,7 @@ import type { Recalled } from "../../api/queries";
 import type { Feedback } from "../../lib/conversations";
 import { briefly, count, firstLine, moment, withoutJson } from "../../lib/format";
 import type { Message, Version } from "../../lib/model";
-import { attachedIn } from "../../lib/uploads";
+import { attachedIn, withAttached } from "../../lib/uploads";
 import { isComposing } from "../../state/keys";
 import { useTexts } from "../../texts";
 import { useToast } from "../Bits";
@@ -98,7 +98,7 @@ export const MessageRow = memo(function MessageRow(props: Props) {
         </Folded>
       )}
       {isEditing ? (
-        <Editor message={message} onDone={() => onEditing(null)} onSave={(edited) => actions.edit(message, edited)} />
+        <Editor onDone={() => onEditing(null)} text={text} onSave={(edited) => actions.edit(message, withAttached(edited, files))} />
       ) : (
         <>
           <Attachments conversation={props.conversation} files={files} />
@@ -176,7 +176,7 @@ function Tools({ message, feedback, actions, onEdit }: { readonly message: Messa
   const { t } = useTexts();
   const toast = useToast();
   const isToEdit = useRef(false);
-  const copy = () => void copied(message.text).then((isDone) => toast({ text: isDone ? t.copied : t.notCopied }));
+  const copy = () => void copied(attachedIn(message.text).text).then((isDone) => toast({ text: isDone ? t.copied : t.notCopied }));
   const isAnswer = message.role === "assistant" && message.text !== "";
   const usual: { icon: IconName; label: string; run: () => void; isShown: boolean; isOn?: boolean }[] = [
     { icon: "copy", label: t.copy, run: copy, isShown: message.text !== "" },
@@ -227,9 +227,9 @@ function Item({ icon, label, onSelect }: { readonly icon: IconName; readonly lab
   );
 }
 
-function Editor({ message, onSave, onDone }: { readonly message: Message; readonly onSave: (text: string) => void; readonly onDone: () => void }) {
+function Editor({ text: before, onSave, onDone }: { readonly text: string; readonly onSave: (text: string) => void; readonly onDone: () => void }) {
   const { t } = useTexts();
-  const [text, setText] = useState(message.text);
+  const [text, setText] = useState(before);
   return (
     <form
       className="stack"
