@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from everthread.core import payloads
 from everthread.core.errors import Invalid
 from everthread.core.nouns import ConversationInfo, Message
+from everthread.history.said_as_html import said_as_html
 
 Format = Literal["md", "html", "json", "jsonl"]
 MEDIA_TYPES: Mapping[str, str] = {
@@ -241,6 +242,7 @@ article {{ margin: 1.6rem 0; }} article.user {{ background: #f3f0ea; border-radi
 h2 {{ font-size: .8rem; color: #6f685e; font-weight: 600; margin: 0; }}
 p, pre {{ white-space: pre-wrap; overflow-wrap: anywhere; margin: .4rem 0; }}
 pre {{ background: #8881; padding: .6rem .8rem; border-radius: 10px; font-size: .85rem; }}
+code {{ background: #8881; padding: .1em .3em; border-radius: 4px; font-size: .9em; }}
 details, summary {{ color: #5f594f; font-size: .9rem; }}
 @media (prefers-color-scheme: dark) {{ body {{ background: #161513; color: #eeebe5; }}
   article.user {{ background: #22211e; }} h2 {{ color: #a39c90; }} details, summary {{ color: #b9b2a6; }} }}
@@ -257,15 +259,16 @@ async def _page(info: ConversationInfo, shown: AsyncIterator[Shown]) -> AsyncIte
         at = said_at(message)
         yield f' · <time datetime="{at.isoformat()}">{moment(at)}</time></h2>\n'
         for block in blocks:
-            yield _as_html(block)
+            yield _as_html(block, is_markdown=message.role == "assistant")
         yield "</article>\n"
     yield "</body></html>\n"
 
 
-def _as_html(block: Block) -> str:
-    text = html.escape(block.text.replace("\x00", "\ufffd"))
+def _as_html(block: Block, *, is_markdown: bool) -> str:
+    readable = block.text.replace("\x00", "\ufffd")
     if block.kind == "text":
-        return f"<p>{text}</p>\n"
+        return said_as_html(readable, is_markdown=is_markdown)
+    text = html.escape(readable)
     if block.kind == "thinking":
         return f"<details><summary>{block.heading}</summary><p>{text}</p></details>\n"
     return f"<details open><summary>{html.escape(block.heading)}</summary><pre>{text}</pre></details>\n"
