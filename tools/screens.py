@@ -110,7 +110,7 @@ def context(page: Page, look: Look) -> None:
 def conversations(page: Page, look: Look) -> None:
     page.goto(DEMO)
     if look.is_phone:
-        page.get_by_role("tab", name=look.say("Conversations", "对话"), exact=True).click()
+        page.get_by_role("tab", name=look.say("Conversations", "列表"), exact=True).click()
     page.locator(".conversation").first.wait_for()
 
 
@@ -118,7 +118,7 @@ def conversations(page: Page, look: Look) -> None:
 def search(page: Page, look: Look) -> None:
     page.goto(DEMO)
     if look.is_phone:
-        page.get_by_role("tab", name=look.say("Conversations", "对话"), exact=True).click()
+        page.get_by_role("tab", name=look.say("Conversations", "列表"), exact=True).click()
     page.locator('input[type="search"]').first.fill(look.say("grandmother allergy", "杭州"))
     page.locator("search .conversation").first.wait_for()
 
@@ -167,7 +167,7 @@ def model_menu(page: Page, look: Look) -> None:
 def account_menu(page: Page, look: Look) -> None:
     page.goto(DEMO)
     if look.is_phone:
-        page.get_by_role("tab", name=look.say("Conversations", "对话"), exact=True).click()
+        page.get_by_role("tab", name=look.say("Conversations", "列表"), exact=True).click()
     page.locator(".who[aria-haspopup]").click()
     page.get_by_role("menu").wait_for()
 
