@@ -67,6 +67,18 @@ def test_both_readmes_have_the_same_parts() -> None:
         assert english.count(mark) == chinese.count(mark), mark
 
 
+@pytest.mark.parametrize("name", ["README.md", "README.zh-CN.md"])
+def test_a_readme_is_short_and_begins_with_a_picture_and_a_way_to_try_it(name: str) -> None:
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 150
+    first_screen = "\n".join(lines[:12])
+    assert "](docs/images/" in first_screen
+    assert "`make run`" in first_screen
+    cells = [cell for line in lines if line.startswith("| ") for cell in line.strip("|").split("|")]
+    assert cells
+    assert all(cell.strip() for cell in cells)
+
+
 def english_of(chinese: Path) -> Path:
     """The page that a Chinese one names as its original, in its first link."""
     target = re.search(r"^\[English\]\((?P<target>[^)]+)\)$", chinese.read_text(encoding="utf-8"), re.M)
