@@ -124,3 +124,30 @@ def test_no_dialog_shuts_anybody_out(page: Page, answered: Locator, axe: str) ->
     page.keyboard.press("Control+k")
     expect(page.get_by_role("combobox")).to_be_focused()
     look("palette")
+
+
+def test_what_is_off_the_record_says_so_and_can_not_be_shared(page: Page) -> None:
+    page.goto("/")
+    page.locator(".who[aria-haspopup]").click()
+    page.get_by_role("menuitem", name="New off-the-record conversation").click()
+    expect(page.locator("header.top")).to_contain_text("off the record")
+    expect(page.locator('.conversation[aria-current="true"]')).to_contain_text("off the record")
+    page.get_by_role("button", name="More", exact=True).click()
+    expect(page.get_by_role("menuitem", name="Export")).to_be_visible()
+    expect(page.get_by_role("menuitem", name="Share")).to_have_count(0)
+
+
+def test_a_subagent_stands_below_the_conversation_that_called_it(page: Page) -> None:
+    page.goto("/#/c/demo-journey")
+    child = page.get_by_role("navigation", name="Conversations").locator('.conversation[data-depth="1"]')
+    child.filter(has_text="Compare three quiet guesthouses").click()
+    expect(page.get_by_role("heading", name="Compare three quiet guesthouses")).to_be_visible()
+    expect(page.locator("article.message").last).to_be_visible()
+
+
+def test_one_is_told_how_to_connect_a_model(page: Page) -> None:
+    page.goto("/")
+    page.get_by_role("button", name="Model: scripted:echo").click()
+    page.get_by_role("menuitem", name="Connect a model").click()
+    lines = page.get_by_role("dialog", name="Connect a model").locator("pre")
+    expect(lines).to_contain_text(["openai:", "anthropic:", "EVERTHREAD_MODEL_BASE_URL", "gguf:"])

@@ -45,6 +45,19 @@ def test_a_request_is_shown_as_it_reads_with_the_way_to_each_original(page: Page
     expect(page.locator(f'article.message[data-target="true"][data-seq="{seq}"]')).to_be_in_viewport()
 
 
+def test_going_back_in_time_says_what_came_in_since_the_turn_before(page: Page) -> None:
+    page.goto(f"{DEMO}?view=model")
+    slider = page.get_by_role("slider", name="Turn")
+    expect(page.locator(".slider")).to_contain_text("the next request")
+    slider.press("Home")
+    expect(page.locator(".slider")).to_contain_text("1 of 3")
+    slider.press("ArrowRight")
+    expect(page.locator(".slider")).to_contain_text("2 of 3")
+    expect(page.locator(".slider .changes")).to_contain_text("+ 2 messages")  # the answer, and the next question
+    recalled = page.locator(".slider .changes").get_by_role("button")
+    expect(recalled.first).to_be_visible()
+
+
 def test_a_conversation_is_shared_by_a_link_that_can_be_revoked(page: Page, server: str) -> None:
     made = httpx.post(f"{server}/api/v1/conversations", json={"title": "To be read"}).json()["id"]
     said = [{"role": "user", "content": "Shall we go by train?"}]
