@@ -39,6 +39,7 @@ AT_THE_BEGINNING = {
     "everthread.recall.memory_rules._BEGINS",
     "everthread.recall.memory_rules._GOES_ON",
     "everthread.recall.query._AGENT_NOUN",
+    "everthread.text.cues._STALLING",
 }
 """Patterns that are only matched from the beginning of a text on, or with all of it."""
 
