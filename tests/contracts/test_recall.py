@@ -148,6 +148,6 @@ async def test_a_recalled_call_is_quoted_with_its_arguments(conv: Conversation) 
     await conv.append([says("Is there a table?")])
     await conv.compact()
     context = await conv.context(query="was the Osteria Lupo reserved?")
-    recalled = [piece.text for piece in context.pieces if piece.kind == "recalled"]
+    recalled = [piece.text or "" for piece in context.pieces if piece.kind == "recalled"]
     assert any("reserve" in text and "Osteria Lupo" in text for text in recalled)
     assert all(text.splitlines()[1:-1] != [""] for text in recalled)
