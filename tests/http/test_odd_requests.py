@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
+import httpx
 import pytest
 from fastapi import FastAPI
 
@@ -264,3 +265,28 @@ async def test_nobody_names_a_file_of_the_server_as_a_model(
             assert asked[4].status_code == (422 if owner_is_admin else 403)
         for fine in ({"summary_model": None}, {"summary_model": "none"}, {"summary_model": "openai:gpt-5-mini"}):
             assert (await alice.put(f"{API}/conversations/c/config/compaction", json=fine)).status_code == 200
+
+
+async def test_whoever_asks_for_much_and_reads_nothing_keeps_nobody_waiting(et: Everthread) -> None:
+    """No connection to the database waits for a client, nor does a whole export in memory."""
+    app = create_app(et, Settings(database="memory://", requests_per_minute=0))
+    conversation = await et.conversations.create(id="big", owner="alice")
+    await conversation.append([{"role": "user", "content": "word " * 60_000} for _ in range(12)])
+    key = await key_for(et, "alice")
+    async with listening(app, limited_protocol(200, 5.0)) as address, asyncio.timeout(120):
+        port, held = int(address.rpartition(":")[2]), []
+        for number in range(30):
+            _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+            kind = ("archive", "json", "jsonl", "md", "html")[number % 5]
+            at = f"/api/v1/conversations/big/export?format={kind}"
+            writer.write(f"GET {at} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\r\n".encode())
+            held.append(writer)
+        async with httpx.AsyncClient(
+            base_url=address, headers={"Authorization": f"Bearer {key}"}, timeout=60
+        ) as client:
+            for _ in range(3):
+                assert (await client.get(f"{API}/conversations")).status_code == 200
+                assert (await client.post(f"{API}/conversations", json={})).status_code == 201
+                assert (await client.get("/readyz")).status_code == 200
+        for writer in held:
+            writer.transport.abort()
