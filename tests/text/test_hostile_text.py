@@ -31,6 +31,9 @@ BOUNDED = {
 }
 """Patterns that never meet a long text, and why."""
 AT_THE_BEGINNING = {
+    "everthread.compaction.condense._IS_QUOTATION",
+    "everthread.compaction.scored_sentences._INTRODUCES_SPEAKER",
+    "everthread.compaction.scored_sentences._SIGNATURE",
     "everthread.context.content_blocks._SERVER_TOOLS",
     "everthread.imports.session._NOT_TYPED",
     "everthread.imports.codex._INJECTED",

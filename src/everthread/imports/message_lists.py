@@ -248,7 +248,7 @@ def _otel_time(span: Mapping[str, Any]) -> object:
     return span.get("startTimeUnixNano") or span.get("start_time") or span.get("timeUnixNano")
 
 
-_NUMBERED = re.compile(r"(\d+)\.(role|content)")
+_NUMBERED = re.compile(r"(\d{1,9})\.(role|content)")
 
 
 def _otel_list(attributes: Mapping[str, Any], name: str) -> list[Any]:

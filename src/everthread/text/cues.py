@@ -343,10 +343,10 @@ _ASKS_BACK = re.compile(
 )
 """Questions by their words: a question mark may only show that who answers is not sure."""
 _STALLING = re.compile(
-    r"(?i:(?:(?:ok(?:ay)?|oh|ah|well|so|and|just|one|a|two)[\s,.!…]++){0,6}"
+    r"(?i:(?:(?:ok(?:ay)?|oh|ah|well|so|and|just|one|a|two)[\s,.!…]+)*"
     r"(?:um+|uh+|hm+|er+|hang on|hold on|wait|sec(?:ond)?s?|min(?:ute)?s?|moment|brb|checking|thinking"
-    r"|let me (?:see|think|check|look))(?:[\s,.!…]++|$)){1,6}"
-    r"|(?:(?:嗯+|呃|额|等等|等一?下|稍等|等会儿?|马上|(?:我|让我)?(?:看看|想想|查查|找找|[看想查找]一下))[\s，。！,.!…哈啊哦]*+){1,6}"
+    r"|let me (?:see|think|check|look))(?:[\s,.!…]+|$))+"
+    r"|(?:(?:嗯+|呃|额|等等|等一?下|稍等|等会儿?|马上|(?:我|让我)?(?:看看|想想|查查|找找|[看想查找]一下))[\s，。！,.!…哈啊哦]*)+"
 )
 _PROPOSAL = re.compile(
     rf"[?？]{_CLOSING}"
