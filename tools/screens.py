@@ -77,10 +77,8 @@ def history(page: Page, look: Look) -> None:
 @state
 def work(page: Page, look: Look) -> None:
     """Code, a table, a tool call and thinking."""
-    page.goto("/#/c/work")
-    page.locator("article.message").first.wait_for()
-    if page.locator("details.fold summary").count():
-        page.locator("details.fold summary").first.click()
+    page.goto("/#/c/work?at=2")
+    page.locator("details.fold summary").first.click()
 
 
 @state
