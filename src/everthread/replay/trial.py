@@ -64,6 +64,7 @@ class _TrialLog:
     def __init__(self, store: Store, views: _TrialViews) -> None:
         self.path = store.log.path
         self.find = store.log.find
+        self.scan = store.log.scan
         self._views = views
 
     async def write(self, ref: Ref, intent: Intent[Any]) -> object:
@@ -84,6 +85,7 @@ class _TrialStore:
         """Requests contain the memories of today."""
         self.search = store.search
         """Of what a request recalls, only that is taken which was said before it."""
+        self.conversations = store.conversations
 
     async def run_reads(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
         return await work()
