@@ -24,7 +24,7 @@ from tests.http.served import API, scripted
 from tests.http.test_erase_everywhere import found_in, rows_of, unpacked
 from tests.postgres import Server, name_of
 
-KILLS = 10
+KILLS = 5
 LONG_KILLS = 100
 CLIENTS = 3
 PATIENCE_SECONDS = 120.0
