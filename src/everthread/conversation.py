@@ -639,6 +639,7 @@ class Conversation:
         if due is not None and given.view.sets_summaries_aside:  # they must not be made again
             given = await self._gathered(path, query, compaction, room, system, render, whole_if_small=False)
             due = due_trigger(given.view, given.made, room)
+        anew = render
         render = partial(render, recalled=given.recalled, known=given.known)
         view, made, jobs = given.view, given.made, given.jobs
         driver = self._runtime.compaction
@@ -651,6 +652,10 @@ class Conversation:
             if due == "hard_limit":
                 priority = Priority.WAITED_FOR
                 made, size = await driver.compact_to_fit(self._ref, view, path, compaction, room, render, system)
+                if query:  # what was in the window when it was looked for what to recall is not any more
+                    made = (
+                        await self._gathered(path, query, compaction, room, system, anew, whole_if_small=False)
+                    ).made
             if size:
                 jobs = (*jobs, self._compaction_job(made, room, system, path, compaction, priority, size))
         if jobs and not to_keep:

@@ -112,6 +112,23 @@ def test_what_is_recalled_goes_before_any_of_the_record() -> None:
     assert "recalled" not in kinds(context)
 
 
+def test_of_what_is_recalled_the_least_goes_first() -> None:
+    told = [f"the key number {number} is under mat {number}" for number in range(6)]
+    passages = [
+        RecalledPassage(stored=old, start=0, end=len(text), rank=5 - at)
+        for at, (text, old) in enumerate(zip(told, stored([user(text) for text in told], first=3), strict=True))
+    ]
+    given = replace(asked(6, summaries=2), recalled=tuple(passages))
+    whole = assemble(given, Budget())
+    context = assemble(given, tight(whole.tokens - 60))
+    shown = [text for text in told if text in str(context.messages)]
+    assert 0 < len(shown) < 6
+    assert shown == told[-len(shown) :]
+    gone = [one.seq for one in context.omitted if one.reason == "recall_over_budget"]
+    assert gone == [3 + at for at in range(6 - len(shown))]
+    assert context.tokens <= context.limit
+
+
 def test_what_is_recalled_goes_before_any_of_the_window() -> None:
     given = asked(60, summaries=8, question="and now? " * 300)
     context = assemble(given, tight(900))

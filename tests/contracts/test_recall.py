@@ -35,6 +35,15 @@ async def test_what_was_said_long_ago_is_quoted_before_the_newest_question(conv:
     assert find_violations(context.messages, "anthropic") == []
 
 
+async def test_the_first_request_of_a_long_history_recalls_too(conv: Conversation) -> None:
+    await conv.append([says(SECRET_WORD)])
+    await tell(conv, 60)
+    await conv.append([says("Where is the harpsichord?")])
+    context = await conv.context(query="Where is the harpsichord?", budget=tight(700))
+    await check(conv, context)
+    assert recalled_part(context) == (1,)
+
+
 async def test_without_a_question_nothing_is_recalled(conv: Conversation) -> None:
     await long_ago(conv)
     assert recalled_part(await conv.context()) is None

@@ -162,10 +162,12 @@ def assemble(
     if (given.recalled or given.reminded) and whole.tokens > budget.limit:
         cut = _with_less_record(given, whole, budget, provider, policy)
         if cut is None:  # what is recalled is the first to go
-            unquoted = [Omission(seq=one.stored.seq, reason=RECALL_DROPPED) for one in given.recalled]
-            unquoted += [_without_memory(memory) for memory in given.reminded]
-            given = replace(given, recalled=(), reminded=())
+            given, unquoted = _with_less_recalled(given, whole.tokens - budget.limit)
         whole = cut or _Draft(given, quotes_within(given), provider, policy)
+        if cut is None and whole.tokens > budget.limit:
+            given, more = _with_less_recalled(given, whole.tokens)
+            unquoted += more
+            whole = _Draft(given, quotes_within(given), provider, policy)
     draft, sent = _fit_draft(given, whole, budget, provider, policy)
     omitted = tuple(sorted((*draft.omissions(sent.dropped), *unquoted), key=lambda omission: omission.seq))
     system = encodable(given.system).encode() if given.system else None
@@ -204,6 +206,22 @@ def assemble(
         shared={text_digest(text): text for text in (system, tools) if text},
         _to_pieces=partial(draft.pieces, sent),
     )
+
+
+def _with_less_recalled(given: Ingredients, tokens: int) -> tuple[Ingredients, list[Omission]]:
+    """Without what takes so many tokens: of what was recalled what is worth least, then the memories beside it."""
+    left = sorted(given.recalled, key=lambda one: one.rank)
+    gone: list[Omission] = []
+    while tokens > 0 and left:
+        dropped = left.pop()
+        tokens -= recalled_block(dropped).tokens
+        gone.append(Omission(seq=dropped.stored.seq, reason=RECALL_DROPPED))
+    reminded = given.reminded
+    if tokens > 0:
+        gone += [_without_memory(memory) for memory in reminded]
+        reminded = ()
+    recalled = tuple(one for one in given.recalled if one in left)
+    return replace(given, recalled=recalled, reminded=reminded), gone
 
 
 def _without_memory(memory: QuotedMemory) -> Omission:

@@ -50,6 +50,8 @@ class RecalledPassage:
     start: int
     end: int
     """Where it stands in the message's text, by characters."""
+    rank: int = 0
+    """Its place among what was recalled, the best first: where not all of it fits, the last is left out first."""
 
     @property
     def is_whole(self) -> bool:

@@ -7,6 +7,7 @@ fit into the policy's cap; those that do stand in the order in which they were s
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from itertools import takewhile
 
 from everthread.context.ingredients import LogMessage, RecalledPassage, quotable_text
@@ -55,7 +56,7 @@ async def recall_episodes(
         tokens = recalled_block(one).tokens
         if one.stored.seq not in kept and tokens <= left:
             left -= tokens
-            kept[one.stored.seq] = one
+            kept[one.stored.seq] = replace(one, rank=len(kept))
     return [kept[seq] for seq in sorted(kept)], result.is_behind
 
 
