@@ -49,7 +49,7 @@ from everthread.recall.policy import RecallWeights
 from everthread.recall.query import FUNCTION_STEMS, RecallQuery, RelatedTerms, TermCounter, TermCounts, add_counts
 from everthread.recall.wishes import MAX_WISHES, matters_of
 from everthread.text.bm25 import bm25, idf
-from everthread.text.dates import TimeRange, date_score
+from everthread.text.dates import TimeRange, date_score, is_within
 from everthread.text.passages import WHOLE_TOKENS, PassageSpan, estimate_tokens, split_passages
 from everthread.text.words import fold, tokenize
 
@@ -483,8 +483,11 @@ class _Scorer:
 
     @cached_property
     def is_said_then(self) -> list[bool]:
-        """Whether each was said within a time that the question names."""
-        return [date_score(message.said_at, self.signals.times) == 1 for message in self.messages]
+        """Whether each was said within a time that the question names; within a year, if it asks for nothing else."""
+        times = self.signals.times
+        if self.query.asks_for_a_time:
+            return [is_within(message.said_at, times) for message in self.messages]
+        return [date_score(message.said_at, times) == 1 for message in self.messages]
 
     def _said_then(self) -> list[float]:
         """What those have that were said then, without any word of the question: much where whatever was said then is

@@ -62,7 +62,7 @@ from everthread.recall.ranking import (
     names_speaker,
     rank,
 )
-from everthread.recall.said_when import seqs_said_within
+from everthread.recall.said_when import seqs_said_within, spread
 from everthread.recall.wishes import WishKind, kind_of_wish, likely_wishes
 from everthread.text.dates import find_time_ranges
 from everthread.text.secrets import redact_secrets
@@ -304,7 +304,7 @@ async def recall(
         keys = list(dict.fromkeys([*keys, *may_govern]))
         candidates = _Candidates()
         named = list(dict.fromkeys((near.conversation_id, near.seq) for near in similar.passages))
-        named += said_then[: _MAX_CANDIDATES - len(keys)]
+        named += spread(said_then, _MAX_CANDIDATES - len(keys))
         read = await store.search.messages(owner, keys, named) if keys or named else ()
         if len(read) < _MAX_CANDIDATES:
             read = await _with_named_speaker(store, owner, conversation, query, read, keys, in_index.total, candidates)

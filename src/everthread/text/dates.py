@@ -62,6 +62,11 @@ def without_times(text: str) -> str:
     return rest
 
 
+def is_within(said_at: datetime | None, times: Iterable[TimeRange]) -> bool:
+    """Whether a message was said in one of the times that were named."""
+    return said_at is not None and any(one.start <= said_at < one.end for one in times)
+
+
 def date_score(said_at: datetime | None, times: Iterable[TimeRange]) -> float:
     """How well the time of a message fits the times that were named, 0 to 1."""
     return max((_range_score(said_at, one) for one in times), default=0.0) if said_at is not None else 0.0
