@@ -19,6 +19,7 @@ from everthread.compaction.summary_chain import summary_chain
 from everthread.context import read_view
 from everthread.context.quotes import summary_block
 from everthread.core import failpoints
+from everthread.text import facts
 from tests.contracts.message_helpers import appended, entry_count, history, says
 from tests.contracts.views import IMAGE, check, live, tell, text_of, tight
 from tests.forensics import readable
@@ -484,9 +485,11 @@ async def test_a_process_remembers_no_summary_of_what_was_erased(et: Everthread,
     await conv.compact()
     assert "Xylophonquartz9" in text_of(await conv.context())
     assert len(recent_summaries) > 0
+    assert facts._cached_line.cache_info().currsize > 0
     await et.erase(conversation=conv.id, message="m")
     assert summary_block.cache_info().currsize == 0
     assert len(recent_summaries) == 0
+    assert facts._cached_line.cache_info().currsize == 0
     assert not any("Xylophonquartz9" in one.summary for one in compactions._known.values())
 
 

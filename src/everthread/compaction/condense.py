@@ -36,7 +36,7 @@ from everthread.context.tokens import count_tokens
 from everthread.core.compactions import Compaction
 from everthread.core.recent import Recent
 from everthread.core.text_memo import TextMemo
-from everthread.text.facts import Fact, find_facts
+from everthread.text.facts import Fact, find_facts, forget_facts
 from everthread.text.language import Language, readable
 from everthread.text.sentences import split_sentences
 from everthread.text.terms import terms, tf_idf_weights
@@ -154,11 +154,13 @@ def _quoted_within(told: Sequence[Compaction], room: int | None) -> tuple[Quoted
 
 
 def forget_summaries() -> None:
-    """Forget what was remembered of the texts of summaries: stores do that when they erase."""
+    """Forget what was remembered of the texts of summaries, and of the lines they were chosen from: stores do that when
+    they erase."""
     summary_block.cache_clear()
     recent_summaries.clear()
     _in_mind.clear()
     forget_statements()
+    forget_facts()
 
 
 def _with_marks(told: Sequence[Compaction]) -> list[QuotedSummary]:

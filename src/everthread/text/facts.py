@@ -285,6 +285,11 @@ def _facts_in_line(line: str, in_code: bool) -> tuple[_LineFact, ...]:
 _cached_line = lru_cache(maxsize=_CACHED_LINES)(_facts_in_line)
 
 
+def forget_facts() -> None:
+    """Forget the lines read lately: stores do that when they erase."""
+    _cached_line.cache_clear()
+
+
 @cache
 def _signs_for(met: int, in_code: bool) -> list[tuple[Callable[[str], object] | None, list[int]]]:
     """The signs to look for in a line that has so much, each with the places of its rules."""
