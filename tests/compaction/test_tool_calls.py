@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from everthread.compaction.sources import Source, SourceCall
-from everthread.compaction.tool_calls import call_outcomes, outcome_line
+from everthread.compaction.tool_calls import acts, call_outcomes, outcome_line
 from tests.compaction.spans import assistant, result, spans
 
 
@@ -94,3 +94,23 @@ def test_every_call_and_result_of_any_span_is_told_on_one_line(sources: list[Sou
     events = sum(len(source.calls) + source.is_tool_result for source in sources)
     assert sum(outcome.repeats for outcome in told) <= events <= 2 * sum(outcome.repeats for outcome in told)
     assert all(len(outcome_line(outcome).splitlines()) == 1 for outcome in told)
+
+
+@pytest.mark.parametrize(
+    "called",
+    [
+        "bash(command=ls && rm -rf build)",
+        "bash(command=pytest -q; git commit -am done) → 3 passed",
+        "shell(cmd=cd web && npm install)",
+        "run_sql(query=SELECT 1; DELETE FROM t)",
+    ],
+)
+def test_a_command_that_first_looks_and_then_changes_something_acts(called: str) -> None:
+    assert acts(called)
+
+
+@pytest.mark.parametrize(
+    "called", ["bash(command=cd web && ls)", "bash(command=git status && git log)", "bash(command=ls) → a; rm is there"]
+)
+def test_a_command_that_only_looks_does_not_act(called: str) -> None:
+    assert not acts(called)

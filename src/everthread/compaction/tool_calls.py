@@ -40,11 +40,13 @@ _LOOKS_UP = re.compile(
     r"(?i)(?:get|list|find|search|read|show|fetch|query|look_?up|check|view|describe|count)(?:_|[A-Z]|\b)"
 )
 _LOOKING = re.compile(
-    r"(?i)(?:cd \S+ (?:&&|;) )?(?:sudo )?(?:kubectl |docker |helm )?(?:ls|cat|grep|rg|find|head|tail|sed -n|wc"
+    r"(?i)(?:sudo )?(?:kubectl |docker |helm )?(?:ls|cat|grep|rg|find|head|tail|sed -n|wc"
     r"|pwd|echo|which|tree|get|top|logs?|describe|ps|list|show|diff|status|history|explain|select|with"
     r"|git (?:status|log|diff|show|grep|blame)"
     r"|curl -s?I?|ping|df|du|env|mypy|ruff|pytest|python -m pytest|make (?:check|lint|test))\b"
 )
+_ENTER_FOLDER = re.compile(r"^cd \S+?\s*(?:&&|;)\s*")
+_PART_ENDS = re.compile(r"\s*(?:&&|\|\||;)\s*")
 _CHANGING = re.compile(
     r"(?i)\b(?:set|apply|delete|scale|rollout|restart|patch|create|insert|update|drop|alter|commit|push|merge|checkout|install"
     r"|mv|rm|cp|mkdir|deploy|migrate|upgrade)\b"
@@ -92,12 +94,15 @@ class CallOutcome:
 
 def acts(called: str) -> bool:
     """Whether a call, as a name with its arguments in brackets, says that it changes something: by the tool's name, and
-    where it runs a command, by the command."""
-    name, _, arguments = called.partition("(")
+    where it runs a command, by the command: what one looks at first does not make up for what it does then."""
+    name, _, arguments = called.partition(" → ")[0].partition("(")
     command = _COMMAND.search(arguments[:_READ_CHARS])
     if command is None:
         return bool(_ACTING.search(name)) and not _LOOKS_UP.match(name)
-    return not _LOOKING.match(command[1]) and bool(_ACTING.search(name) or _CHANGING.search(command[1]))
+    first, *others = _PART_ENDS.split(_ENTER_FOLDER.sub("", command[1]))
+    if _LOOKING.match(first) is None and (_ACTING.search(name) or _CHANGING.search(first)):
+        return True
+    return any(_CHANGING.search(one) and not _LOOKING.match(one) for one in others)
 
 
 def call_outcomes(sources: Sequence[Source]) -> list[CallOutcome]:
