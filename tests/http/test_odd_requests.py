@@ -145,6 +145,28 @@ async def test_a_head_without_end_is_not_read_on(port: int, endless: bytes) -> N
     assert await answers(port, b"GET /healthz HTTP/1.1\r\nConnection: close\r\n" + HOST + b"\r\n") == [200]
 
 
+async def test_what_is_refused_for_its_head_is_not_done(plain: Everthread, port: int) -> None:
+    more = b"".join(b"A%d: b\r\n" % at for at in range(501))
+    sent = CREATE.replace(b"KEY", await header(plain)) + more + b"Content-Length: 2\r\n\r\n{}"
+    assert await answers(port, sent) in ([], [431])
+    assert list(await plain.conversations.list(owner="alice")) == []
+
+
+async def test_what_stands_behind_a_body_without_end_is_not_read_on(plain: Everthread, port: int) -> None:
+    sent = CREATE.replace(b"KEY", await header(plain)) + CHUNKED + BODY + b"A: "
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    with suppress(ConnectionError):
+        async with asyncio.timeout(4):  # before its time would be over
+            writer.write(sent)
+            while True:
+                writer.write(b"b" * 100_000)
+                await writer.drain()
+                await asyncio.sleep(0)
+    del reader
+    writer.close()
+    assert await answers(port, b"GET /healthz HTTP/1.1\r\nConnection: close\r\n" + HOST + b"\r\n") == [200]
+
+
 async def test_many_requests_on_one_connection_are_answered_one_by_one(port: int) -> None:
     one = b"GET /healthz HTTP/1.1\r\n" + HOST
     sent = (one + b"\r\n") * 200 + one + b"Connection: close\r\n\r\n"

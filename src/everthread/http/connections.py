@@ -39,6 +39,10 @@ def most_connections(wanted: int) -> int:
     return possible if files == resource.RLIM_INFINITY else max(1, min(possible, files - _SPARE_FILES))
 
 
+_READS_HEADS = hasattr(AutoHTTPProtocol, "on_headers_complete")
+"""Whether heads come to us as they are read: with httptools; h11 bounds them itself."""
+
+
 class _LimitedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # uvicorn picks it when it is imported
     """One connection."""
 
@@ -46,7 +50,11 @@ class _LimitedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # u
     head_seconds: float
     _head_timer: asyncio.TimerHandle | None = None
     _is_in_head = False
-    _head_bytes = 0
+    _has_read = False
+    """Whether there was a body, or the end of a head, in what came last."""
+    _idle_bytes = 0
+    """How much came since then: of a head, or of what may stand behind a body."""
+    _is_too_large = False
 
     def connection_made(self, transport: Any) -> None:
         is_full = len(self.connections) >= self.max_connections
@@ -61,27 +69,45 @@ class _LimitedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # u
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
             return
+        self._has_read = not _READS_HEADS
         super().data_received(data)
         if self._has_request():
             self._stop_waiting()
         else:
             self._wait_for_head()
-        self._head_bytes = self._head_bytes + len(data) if self._is_in_head else 0
-        if self._head_bytes > MAX_HEAD_BYTES or len(self.headers or ()) > MAX_HEADERS:
-            self.transport.write(_TOO_MUCH)
-            self.transport.close()
+        self._idle_bytes = 0 if self._has_read else self._idle_bytes + len(data)
+        if self._idle_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
+            self._refuse_head()
+
+    def send_400_response(self, msg: str) -> None:
+        if self._is_too_large:
+            self._refuse_head()
+        else:
+            super().send_400_response(msg)
+
+    def _refuse_head(self) -> None:
+        self.transport.write(_TOO_MUCH)
+        self.transport.close()
 
     def on_message_begin(self) -> None:
         self._is_in_head = True
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._is_in_head:  # what comes after a body must not pass for a key, or for what a proxy said
-            super().on_header(name, value)
+        if not self._is_in_head:
+            return  # what comes after a body must not pass for a key, or for what a proxy said
+        super().on_header(name, value)
+        if len(self.headers) > MAX_HEADERS:
+            self._is_too_large = True
+            raise ValueError("too many headers")  # the parser stops, before the request begins
 
     def on_headers_complete(self) -> None:
-        self._is_in_head = False
+        self._is_in_head, self._has_read = False, True
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._has_read = True
+        super().on_body(body)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
