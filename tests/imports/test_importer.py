@@ -423,3 +423,16 @@ async def test_a_message_without_a_time_has_that_of_the_one_before_it(et: Everth
 async def test_who_asks_in_open_webui_is_no_model(et: Everthread, tmp_path: Path) -> None:
     await imported(et, written(tmp_path / "chats.json", [OPEN_WEBUI]))
     assert [one.payload.get("model") for one in await messages(et, "open-webui:ow-1")] == [None, "m"]
+
+
+async def test_numbered_conversations_of_two_files_with_one_system_prompt_are_two(
+    et: Everthread, tmp_path: Path
+) -> None:
+    said = ("What is a fugue?", "What is a canon?")
+    for number, text in enumerate(said):
+        body = {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": text}]}
+        path = tmp_path / f"{number}.jsonl"
+        path.write_text(json.dumps({"custom_id": "1", "body": body}) + "\n")
+        assert (await Importer(et, "local").import_path(path)).revised == 0
+    found = [[message.text for message in await messages(et, one.id)] for one in await et.conversations.list()]
+    assert sorted(found) == [["Be brief.", text] for text in sorted(said)]

@@ -66,7 +66,13 @@ def _named(id: object, listed: list[Any]) -> object:
     """What a conversation is known by: its id, unless that is a number, as the next file has it too."""
     if id and not str(id).isdecimal():
         return id
-    return _digest(listed) if not id else f"{id}-{_digest(listed[:1])}"
+    return _digest(listed) if not id else f"{id}-{_digest(_opening(listed))}"
+
+
+def _opening(listed: list[Any]) -> list[Any]:
+    """What a conversation begins with: what a system says is said in all conversations of a file."""
+    roles = [str(one.get("role") or one.get("from")) if isinstance(one, dict) else "" for one in listed]
+    return listed[: next((at for at, role in enumerate(roles, 1) if role not in ("system", "developer")), len(listed))]
 
 
 def _tool_name(tool: Mapping[str, Any]) -> object:
