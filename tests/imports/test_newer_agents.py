@@ -179,6 +179,16 @@ async def test_of_a_plain_file_and_a_packed_one_the_plain_one_counts(et: Everthr
     assert (await sweep(et, tmp_path)).counts.files == 0
 
 
+async def test_a_folder_with_a_plain_file_and_its_packed_one_has_one_session(et: Everthread, tmp_path: Path) -> None:
+    path = codex_file(tmp_path)
+    packed(path)
+    codex_file(tmp_path, [*codex_session(), asked(20, "One more.")])
+    for _ in range(2):
+        counts = await Importer(et, "local").import_path(tmp_path)
+        assert (counts.removed, counts.revised) == (0, 0)
+    assert (await shown(et, "codex:codex-1"))[-1] == ("user", "One more.")
+
+
 async def test_a_packed_rollout_is_read_where_it_was_never_seen_plain(et: Everthread, tmp_path: Path) -> None:
     path = packed(codex_file(tmp_path))
     assert (await Importer(et, "local").import_path(path)).messages == 6

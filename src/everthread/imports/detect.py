@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing, suppress
 from enum import Enum
 from pathlib import Path
@@ -94,6 +94,11 @@ def _unpacked_head(head: bytes) -> bytes:
 def plain_path(path: Path) -> Path:
     """What a file of lines is called while it is not packed."""
     return path.with_suffix("") if path.name.endswith(PACKED_LINES) else path
+
+
+def is_packed_beside(name: str, names: Collection[str]) -> bool:
+    """Whether a file is the packed one of two that are one session: then the plain one says what the session has."""
+    return name.endswith(PACKED_LINES) and plain_path(Path(name)).name in names
 
 
 def packings(path: Path) -> list[Path]:

@@ -27,7 +27,7 @@ from everthread.core.imports import ImportSource
 from everthread.imports import chat_exports, message_lists
 from everthread.imports.agent_databases import DATABASES
 from everthread.imports.chat_exports import Draft
-from everthread.imports.detect import Detected, Shape, detect, element_format
+from everthread.imports.detect import Detected, Shape, detect, element_format, is_packed_beside
 from everthread.imports.follow import MAX_RATIO, Follower, is_unchanged, source_name, stored_path
 from everthread.imports.gemini_cli import read_document
 from everthread.imports.line_file import READERS
@@ -144,7 +144,7 @@ class Importer:
         found = []
         for above, folders, files in os.walk(folder, onerror=name):
             folders.sort()
-            found += [Path(above) / file for file in sorted(files)]
+            found += [Path(above) / file for file in sorted(files) if not is_packed_beside(file, files)]
         return oldest_first(path for path in found if path.is_file() and path.stat().st_size)
 
     async def import_file(self, path: Path) -> bool:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from everthread.core.errors import StoreError
 from everthread.core.imports import ImportSource
-from everthread.imports.detect import PACKED_LINES, is_copy, packings, plain_path
+from everthread.imports.detect import PACKED_LINES, is_copy, is_packed_beside, packings, plain_path
 from everthread.imports.follow import is_unchanged, source_name
 from everthread.imports.importer import Importer, database_changed_at, oldest_first
 from everthread.imports.line_file import READERS
@@ -68,8 +68,7 @@ class AgentFolder:
             there = set(names)
             for name in sorted(names):
                 path = Path(above, name)
-                is_packed_beside = name.endswith(PACKED_LINES) and plain_path(path).name in there
-                if self.holds(path) and not is_packed_beside:
+                if self.holds(path) and not is_packed_beside(name, there):
                     yield path
 
 
