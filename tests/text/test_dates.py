@@ -30,6 +30,7 @@ def day(text: str) -> datetime:
         ("what happened on 3 May 2024?", "2024-05-03", "2025-05-03"),
         ("what happened on May 3rd, 2024?", "2024-05-03", "2024-06-20"),
         ("what did Ann paint in May?", "2025-05-20", "2025-08-20"),
+        ("what did ann paint in may", "2025-05-20", "2025-08-20"),
         ("the trip in October 2023", "2023-10-20", "2024-10-20"),
         ("the entry of 2026-02-03", "2026-02-03", "2026-02-20"),
         ("what did we plan this weekend?", "2026-04-11", "2026-03-28"),

@@ -230,7 +230,11 @@ _FORMS: tuple[tuple[re.Pattern[str], _ParseTime], ...] = (
     _form(rf"\b(?P<day>\d{{1,2}}){_TH}(?:\s+of)?\s+(?P<month>{_MONTH_NAMES}|{_SHORT_MONTHS}|may)\b{_YEAR_TAIL}", _date),
     _form(rf"\b(?P<month>{_MONTH_NAMES}|{_SHORT_MONTHS}|may)\.?\s+(?P<day>\d{{1,2}})(?!\d){_TH}{_YEAR_TAIL}", _date),
     _form(rf"\b(?P<month>{_MONTH_NAMES}){_YEAR_TAIL}\b", _date),
-    _form(rf"\b(?:in|of|since|until|during|by|last|this)\s+(?P<month>May)\b{_YEAR_TAIL}", _date, 0),  # no verb
+    _form(
+        rf"\b(?i:(?:in|of|until|during)\s+(?=may)|(?:since|by|last|this)\s+(?-i:(?=M)))(?P<month>[Mm]ay)\b{_YEAR_TAIL}",
+        _date,
+        0,  # no verb: nothing may stand in May, and this may be so
+    ),
     _form(rf"\b(?:last|past)\s+(?P<count>{_COUNTS})\s+(?:of\s+)?(?P<unit>days|weeks|months)\b", _lately),
     _form(r"\bpast\s+(?P<count>)(?P<unit>week|month)\b", _lately),
     _form(rf"(?:最近|过去|近|这)(?P<count>{_HAN_COUNT})(?P<unit>天|周|个?星期|个?礼拜|个月)", _lately),
