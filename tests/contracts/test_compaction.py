@@ -112,6 +112,14 @@ async def test_a_dry_run_tells_and_writes_nothing(et: Everthread, conv: Conversa
     assert (await conv.context(compaction=AS_IT_IS)).manifest.digest == digest
 
 
+async def test_a_dry_run_says_what_would_be_tried_of_a_few_short_messages(conv: Conversation) -> None:
+    await conv.append([says(f"ok {number}") for number in range(16)])
+    tried = await conv.compact(dry_run=True)
+    assert tried.planned == ()
+    assert str(tried.reason).startswith("messages 1 to")
+    assert "it would be tried" in str(tried.reason)
+
+
 async def test_a_dry_run_tells_the_whole_plan(conv: Conversation) -> None:
     await tell(conv, 30)
     planned = await conv.compact(dry_run=True, compaction=NARROW)

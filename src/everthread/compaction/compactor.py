@@ -147,11 +147,13 @@ class Compactor:
 
     async def plan(self, ref: Ref, view: View, trigger: Trigger) -> CompactionOutcome:
         """What compacting over and over would summarise, to its end, by how long the summaries may be."""
-        first, planned = view, list[PlannedSummary]()
+        first, planned, reason = view, list[PlannedSummary](), NOTHING_OLD
         while (found := await anext(self._stretches(ref, view), None)) is not None:
             stretch, last = found
             next_one = self._new_compaction(view, stretch, last, trigger)
             if next_one.tokens_before <= MIN_STRETCH_TOKENS:
+                span = f"messages {next_one.first_seq} to {next_one.last_seq}"
+                reason = f"{span} are so short that a summary may not be smaller; it would be tried"
                 break
             most = summary_tokens(view.policy, next_one.tokens_before)
             next_one = replace(next_one, tokens_after=min(next_one.tokens_before, most))
@@ -166,7 +168,7 @@ class Compactor:
             summaries = simulate_condensing([*view.summaries, next_one], view.policy)
             view = replace(view, summaries=summaries, uncovered=view.uncovered - len(stretch))
         if not planned:
-            return CompactionOutcome(compacted=False, reason=NOTHING_OLD)
+            return CompactionOutcome(compacted=False, reason=reason)
         several = f" in {len(planned):,} summaries" if len(planned) > 1 else ""
         stretch_said = f"messages {planned[0].first_seq} to {planned[-1].last_seq}"
         outcome = CompactionOutcome(
