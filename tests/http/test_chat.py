@@ -14,7 +14,9 @@ import pytest
 from fastapi import FastAPI
 
 import everthread
-from everthread import Everthread
+from everthread import Everthread, Invalid
+from everthread.adapters.models.named_models import LOCAL_DEFAULT
+from everthread.http import model_names
 from everthread.http.app import create_app
 from everthread.settings import Settings
 from tests.forkserver import ForkServer
@@ -99,6 +101,13 @@ async def test_a_failing_model_is_a_problem_and_the_question_is_kept(et: Everthr
 async def test_no_request_names_a_file_of_the_server(client: httpx.AsyncClient, model: str) -> None:
     answer = await client.post(f"{API}/chat", json={"message": "hello", "model": model})
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "model")
+
+
+def test_the_model_that_answers_without_settings_may_be_named() -> None:
+    assert model_names.ANSWERS_WITHOUT_SETTINGS == LOCAL_DEFAULT
+    model_names.check_model(LOCAL_DEFAULT, Settings())
+    with pytest.raises(Invalid, match="only the settings of the server"):
+        model_names.check_model(LOCAL_DEFAULT, Settings(model="scripted:echo"))
 
 
 async def test_a_body_that_is_no_json_is_told_where_it_breaks(client: httpx.AsyncClient) -> None:

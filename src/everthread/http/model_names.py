@@ -8,6 +8,9 @@ from everthread.compaction.policy import NO_MODEL
 from everthread.core.errors import Invalid
 from everthread.settings import Settings
 
+ANSWERS_WITHOUT_SETTINGS = "local:smollm2"
+"""What answers where the settings name no model; `adapters/models/named_models.py` has it too, and imports far more."""
+
 
 def check_summary_model(changes: Mapping[str, object], in_effect: str | None, settings: Settings) -> None:
     """The same for the model that writes summaries. What is in effect may be sent back."""
@@ -20,7 +23,15 @@ def check_model(name: str | None, settings: Settings, field: str = "model") -> N
     """Callers may name a provider's model; only the settings may name a file of the server."""
     if name is None or name in configured_models(settings) or name == "scripted:echo":
         return
-    if name.partition(":")[0].strip().lower() in ("gguf", "scripted", "local") or ":" not in name:
+    if name == ANSWERS_WITHOUT_SETTINGS and not configured_models(settings):
+        return
+    if name.partition(":")[0].strip().lower() in ("gguf", "scripted", "local"):
+        raise Invalid(
+            "only the settings of the server may name a model on its machine; name a provider and its model, such as "
+            "openai:gpt-5-mini",
+            field=field,
+        )
+    if ":" not in name:
         raise Invalid("must name a provider and its model, such as openai:gpt-5-mini", field=field)
 
 
