@@ -27,6 +27,9 @@ _MIN_SCORE_SHARE = 0.3
 """What scores less than this share of the best is not worth its tokens in a request …"""
 _ENOUGH_WITH_RARE_WORDS = 1
 """… and where one has a rare word, all that has nothing but common words scores less."""
+_MAX_CANDIDATES = 150
+"""So many messages are ranked for a request, half as many as where somebody asks. Measured: as many of 147 answers are
+in a request of 8,000 tokens, and a late turn takes a tenth less CPU (docs/benchmarks/recall.md)."""
 _TURN_REACH = 12
 """How far back the user's turn is looked for that an answer belongs to."""
 
@@ -49,6 +52,7 @@ async def recall_episodes(
         path=view.inputs.segments,
         hidden=in_view,
         at_least=_ENOUGH_WITH_RARE_WORDS,
+        at_most=_MAX_CANDIDATES,
     )
     episodes = await _make_episodes(services, ref, view, result)
     kept: dict[int, RecalledPassage] = {}

@@ -268,11 +268,13 @@ async def recall(
     path: Sequence[Segment] | None = None,
     hidden: Collection[int] = (),
     at_least: int = _MAX_CANDIDATES,
+    at_most: int = _MAX_CANDIDATES,
 ) -> RecallResult:
     """What has to do with a question, in one conversation along a path, or in all that an owner has.
 
     Messages by their seq that are `hidden` lend to others what they have of the question, but are not found. Those
     that have nothing but words which stand nearly everywhere are looked at where fewer than `at_least` have others.
+    Some `at_most` are read and ranked.
     """
     similar = await _find_similar(services, owner, conversation, question)
     store = services.store
@@ -280,7 +282,7 @@ async def recall(
     async def search() -> RecallResult:
         asked = question[:MAX_QUESTION_CHARACTERS]
         times = find_time_ranges(asked, asked_at or services.clock())
-        said_then = await seqs_said_within(store, owner, conversation, times, _MAX_CANDIDATES)
+        said_then = await seqs_said_within(store, owner, conversation, times, at_most)
         query = parse_question(question)
         asks_for_then = query.asks_for_a_time and bool(said_then)
         if asks_for_then:
@@ -290,24 +292,26 @@ async def recall(
             in_index = await store.search.postings(owner, conversation, query.all_forms, cap=_MAX_POSTINGS)
         postings = merge_forms(query.terms, in_index.of)
         idfs = idf_by_term(postings, in_index.total)
-        postings = drop_common_terms(postings, idfs, min(at_least, _MAX_CANDIDATES), hidden)
+        postings = drop_common_terms(postings, idfs, min(at_least, at_most), hidden)
         others: PostingLists = {}
         if query.related and services.policy.weights.related:
             cap = MAX_RELATED_POSTINGS + 1
             others = (await store.search.postings(owner, conversation, list(query.related), cap=cap)).of
         related = weigh_related(query, others, idfs, in_index.total, services.policy.weights.related)
         instead = substitutes(query, related, others, postings)
-        keys = choose_candidates(postings, idfs, _MAX_CANDIDATES, instead)
+        keys = choose_candidates(postings, idfs, at_most, instead)
         kind = kind_of_wish(asked) if services.policy.weights.wish else None
         cues = await store.search.postings(owner, conversation, kind.cues if kind else (), cap=_MAX_CUED)
         may_govern = likely_wishes(cues.of)
         keys = list(dict.fromkeys([*keys, *may_govern]))
         candidates = _Candidates()
         named = list(dict.fromkeys((near.conversation_id, near.seq) for near in similar.passages))
-        named += spread(said_then, _MAX_CANDIDATES - len(keys))
+        named += spread(said_then, at_most - len(keys))
         read = await store.search.messages(owner, keys, named) if keys or named else ()
-        if len(read) < _MAX_CANDIDATES:
-            read = await _with_named_speaker(store, owner, conversation, query, read, keys, in_index.total, candidates)
+        if len(read) < at_most:
+            read = await _with_named_speaker(
+                store, owner, conversation, query, read, keys, in_index.total, candidates, at_most
+            )
         messages = {one.entry_key: one for one in read if path is None or is_on(path, one.branch, one.seq)}
         if elsewhere := {one.entry_key for one in read} - messages.keys():
             # What is said on other branches is no part of what is talked about here.
@@ -356,13 +360,14 @@ async def _with_named_speaker(
     keys: Sequence[int],
     total: int,
     candidates: _Candidates,
+    at_most: int,
 ) -> Sequence[PlacedMessage]:
     """What was read and, if the question names somebody who speaks, as many messages further around and the newest
     ones as there is room for: the index knows no speakers, and theirs need not have any of the words."""
     known = list(candidates.of(read))
     if read and not have_names(known):
         return read
-    room = _MAX_CANDIDATES - len(read)
+    room = at_most - len(read)
     further = further_around(keys, room)
     first = max(1, total - (room - len(further)) + 1)
     newest = [(conversation, seq) for seq in range(first, total + 1)] if conversation is not None else []
