@@ -45,8 +45,8 @@ _LOOKING = re.compile(
     r"|git (?:status|log|diff|show|grep|blame)"
     r"|curl -s?I?|ping|df|du|env|mypy|ruff|pytest|python -m pytest|make (?:check|lint|test))\b"
 )
-_ENTER_FOLDER = re.compile(r"^cd \S+?\s*(?:&&|;)\s*")
-_PART_ENDS = re.compile(r"\s*(?:&&|\|\||;)\s*")
+_ENTER_FOLDER = re.compile(r"^cd \S{1,200}? ?(?:&&|;)")
+_PART_ENDS = re.compile(r"&&|\|\||;")
 _CHANGING = re.compile(
     r"(?i)\b(?:set|apply|delete|scale|rollout|restart|patch|create|insert|update|drop|alter|commit|push|merge|checkout|install"
     r"|mv|rm|cp|mkdir|deploy|migrate|upgrade)\b"
@@ -99,7 +99,7 @@ def acts(called: str) -> bool:
     command = _COMMAND.search(arguments[:_READ_CHARS])
     if command is None:
         return bool(_ACTING.search(name)) and not _LOOKS_UP.match(name)
-    first, *others = _PART_ENDS.split(_ENTER_FOLDER.sub("", command[1]))
+    first, *others = map(str.strip, _PART_ENDS.split(_ENTER_FOLDER.sub("", command[1])))
     if _LOOKING.match(first) is None and (_ACTING.search(name) or _CHANGING.search(first)):
         return True
     return any(_CHANGING.search(one) and not _LOOKING.match(one) for one in others)
