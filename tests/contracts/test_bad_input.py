@@ -16,6 +16,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from langchain_core.messages import RemoveMessage
 
 import everthread
 from everthread import Conversation, Everthread, EverthreadError, Invalid, NotFound, StoreDamaged, StoreError
@@ -773,12 +774,24 @@ async def test_an_edit_that_says_nothing_is_refused(conv: Conversation) -> None:
         {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "name": "look", "args": {}}]},
         {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]},
         {"type": "chat", "role": "narrator", "content": "x"},
-        {"type": "remove", "id": "m9", "content": ""},
         {"type": "reasoning", "summary": []},
     ],
 )
 async def test_roles_of_frameworks_and_items_without_one_are_taken(conv: Conversation, message: dict[str, Any]) -> None:
     await comes_back(conv, message)
+
+
+@pytest.mark.parametrize(
+    "order", [RemoveMessage(id="m1"), {"type": "remove", "id": "m1", "content": ""}], ids=["message", "dict"]
+)
+async def test_an_order_to_remove_is_no_message_and_blanks_none(
+    et: everthread.Everthread, conv: Conversation, order: object
+) -> None:
+    await conv.append(says("kept", id="m1"))
+    await refused(et, conv, [says("beside it"), order], "messages[1]")
+    with pytest.raises(Invalid, match="delete_message"):
+        await conv.append(order)
+    assert [(message.text, message.revision) for message in await history(conv)] == [("kept", 1)]
 
 
 @pytest.mark.parametrize("type_", [[], {}, 5, None], ids=["list", "object", "number", "null"])

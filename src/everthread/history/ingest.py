@@ -158,12 +158,18 @@ def _checked_role(payload: Mapping[str, Any], field: str) -> str:
 
 
 def check_said(batch: Sequence[Prepared]) -> None:
-    """Invalid for a message that no model would be shown: its role is mistyped, or the user says nothing in it.
+    """Invalid for what nobody says: a role that is mistyped, a user's message without words, an order to remove.
 
     For doors at which somebody writes a message. What has been said already, elsewhere, is taken as it is.
     """
     for position, message in enumerate(batch):
         field = f"messages[{position}]"
+        if message.role == "remove":
+            raise Invalid(
+                "a RemoveMessage is an order to LangGraph, not a message; `delete_message(id)` hides one here, and the "
+                "captures (EverthreadSaver, ArchivingSaver, archive_stream, EverthreadMiddleware) follow such orders",
+                field=field,
+            )
         is_said = not _is_of_a_framework(message.payload)
         if is_said and message.role not in payloads.KNOWN_ROLES and message.payload.get("type") != "chat":
             raise Invalid(unknown_role(message.role), field=f"{field}.role")
