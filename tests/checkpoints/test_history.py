@@ -15,6 +15,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 
 from everthread import Conversation, Everthread, NotFound
 from everthread.core.entries import Kind, Mark, Revision
+from everthread.core.ids import new_id
 from everthread.core.nouns import Ref
 from everthread.langgraph import EverthreadSaver
 from tests.checkpoints.graphs import DeltaState, Shout, State, build
@@ -54,6 +55,30 @@ async def test_what_a_graph_removes_stays_in_the_log_with_a_mark(et: Everthread)
     assert (await graph.aget_state(THREAD)).values["messages"] == []
     assert await said(et) == [*before, "remove-all 2"]
     assert [how for _, how in await marks(et)] == [Mark.REMOVED] * 3
+
+
+async def test_a_graph_whose_messages_are_in_another_channel_is_not_called_complete(
+    et: Everthread, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = new_id()  # it is said once of each name
+    builder = StateGraph(TypedDict("Chat", {name: list[AnyMessage]}))
+    builder.add_node("answer", lambda state: {name: [*state[name], AIMessage("yes")]})
+    builder.add_edge(START, "answer")
+    graph = builder.compile(checkpointer=EverthreadSaver(et))
+    for question in ("a", "b"):
+        await graph.ainvoke({name: [HumanMessage(question)]}, THREAD)
+    for saver in (None, EverthreadSaver(et)):
+        history = await et.full_history("t", saver=saver)
+        assert (history["archived_count"], history["complete"]) == (0, False)
+        assert history["gaps"] == [{"reason": "no_messages", "after": None}]
+    assert [message for message in caplog.messages if name in message] == [
+        f"a graph has messages in {name!r} and none in 'messages', the only channel that is logged"
+    ]
+
+
+async def test_nothing_is_missing_where_nothing_was_said(et: Everthread) -> None:
+    await et.conversations.create(id="t")
+    assert (await et.full_history("t"))["complete"]
 
 
 async def test_a_summary_is_kept_and_not_shown_as_history(et: Everthread) -> None:

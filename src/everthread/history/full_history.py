@@ -44,7 +44,8 @@ class Gap(TypedDict):
     ```
     """
 
-    reason: Literal["not_archived", "archive_began_late", "summarised_unseen"]
+    reason: Literal["not_archived", "archive_began_late", "summarised_unseen", "no_messages"]
+    """`no_messages`: a graph ran and the log has none of it, as where its messages are in a channel of another name."""
     after: str | None
     """The id of the message before the gap; None at the beginning."""
 
@@ -270,6 +271,8 @@ async def read(
     at = None if found is None else found.created_at
     page, rest = await _page(store.log, ref, branch, only, limit, _position(cursor), at)
     gaps = await _gaps(store.log, ref, listed, seqs, metadata)
+    if not count and not gaps and (found is not None or await _is_checkpointed(store, ref)):
+        gaps = [{"reason": "no_messages", "after": None}]
     if limit is None and cursor is None:
         count = len(page) - len(only)
     return {
@@ -334,6 +337,11 @@ async def _gaps(
             gaps.append({"reason": "summarised_unseen", "after": before})
         before = id if isinstance(id, str) else before
     return gaps
+
+
+async def _is_checkpointed(store: Store, ref: Ref) -> bool:
+    """Whether a graph has run here: where it keeps its messages in a channel of another name, none were logged."""
+    return await store.checkpoints.get(ref, "", None) is not None
 
 
 async def _begins_with_a_summary(log: Log, ref: Ref) -> bool:

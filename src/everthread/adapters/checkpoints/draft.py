@@ -4,8 +4,10 @@ known by their objects, which message of the list is the one that a write held, 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple
 
 import ormsgpack
@@ -51,6 +53,15 @@ from everthread.adapters.checkpoints.threads import CheckpointAddress
 from everthread.core.checkpoints import StoredWrite
 from everthread.history import ingest
 from everthread.history.ingest import Prepared
+
+_LOG = logging.getLogger("everthread.checkpoints")
+
+
+@cache
+def _warn_of_unlogged(channels: tuple[str, ...]) -> None:
+    """Said once in a process: the lists are those of a graph, the same in every run."""
+    named = ", ".join(map(repr, channels))
+    _LOG.warning("a graph has messages in %s and none in %r, the only channel that is logged", named, HISTORY)
 
 
 class ListMatcher:
@@ -165,6 +176,8 @@ class CheckpointDraft:
 
     def keep_unlogged(self) -> None:
         """What feeds no history, and is in no log, is kept as bytes."""
+        if self.lists and HISTORY not in self.checkpoint["channel_versions"] and not self.address.namespace:
+            _warn_of_unlogged(tuple(sorted(self.lists)))
         for channel, found in self.lists.items():
             for index, message in enumerate(found.messages):
                 if found.refs[index] is None and not (channel == HISTORY and is_loggable(message)):
