@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import operator
+from dataclasses import make_dataclass
 from typing import Annotated, Any, TypedDict
 
 import numpy as np
@@ -60,9 +61,9 @@ async def test_what_a_graph_removes_stays_in_the_log_with_a_mark(et: Everthread)
 async def test_a_graph_whose_messages_are_in_another_channel_is_not_called_complete(
     et: Everthread, caplog: pytest.LogCaptureFixture
 ) -> None:
-    name = new_id()  # it is said once of each name
-    builder = StateGraph(TypedDict("Chat", {name: list[AnyMessage]}))
-    builder.add_node("answer", lambda state: {name: [*state[name], AIMessage("yes")]})
+    name = f"c{new_id().replace('-', '')}"  # it is said once of each name
+    builder: StateGraph[Any] = StateGraph(make_dataclass("Chat", [(name, list[AnyMessage])]))
+    builder.add_node("answer", lambda state: {name: [*getattr(state, name), AIMessage("yes")]})
     builder.add_edge(START, "answer")
     graph = builder.compile(checkpointer=EverthreadSaver(et))
     for question in ("a", "b"):

@@ -11,6 +11,7 @@ import everthread
 from everthread import (
     Conflict,
     Everthread,
+    Held,
     Invalid,
     Memories,
     MemoryKind,
@@ -360,21 +361,48 @@ async def test_i22_an_erased_memory_leaves_no_trace_and_the_others_stay(url: str
     async with everthread.open(url, embedder=FakeEmbedder(), worker=False) as et:
         conv = await et.conversations.create(owner="ann", id="c")
         await conv.append([says("something", id="m")])
-        past = await et.memories.add("ann", "evergreen one", subject="wood")
+        past = await et.memories.add("ann", f"{SECRET} one", subject="wood")
+        other = await et.memories.add("ann", "evergreen one", subject="forest")
         made = await et.memories.add("ann", f"{SECRET} two", subject="wood", pinned=True)
         await et.memories.add("bob", "evergreen", id=made.id)
         shown = await conv.context(query=SECRET)
         assert made.id in [id for part in shown.parts for id in part.memory_ids]
         assert traces(await everything_kept(et, url), SECRET) == [SECRET]
         report = await et.memories.erase("ann", made.id)
-        assert (report.owner, report.memory_id, dict(report.reached)) == ("ann", made.id, {"notes": 1})
+        assert (report.owner, report.memory_id, dict(report.reached)) == ("ann", made.id, {"notes": 2})
         assert traces(await everything_kept(et, url), SECRET) == []
         assert await found(et, SECRET) == []
-        assert [one.text for one in await et.memories.history("ann", past.id)] == ["evergreen one"]
+        with pytest.raises(NotFound):
+            await et.memories.get("ann", past.id)
+        assert [one.text for one in await et.memories.history("ann", other.id)] == ["evergreen one"]
         assert await texts(et, owner="bob") == ["evergreen"]
         assert [message.id async for message in conv.messages()] == ["m"]
         with pytest.raises(NotFound):
             await et.memories.erase("ann", made.id)
+
+
+@pytest.mark.parametrize("named", range(4))
+async def test_i22_an_erase_of_any_version_reaches_them_all(url: str, named: int) -> None:
+    async with everthread.open(url, worker=False) as et:
+        ids = [(await et.memories.add("ann", f"{SECRET} 0")).id]
+        for number in range(1, 4):
+            ids.append((await et.memories.update("ann", ids[-1], text=f"{SECRET} {number}")).id)
+        await et.memories.add("ann", "likes tea")
+        report = await et.memories.erase("ann", ids[named])
+        assert (report.memory_id, dict(report.reached)) == (ids[named], {"notes": 4})
+        assert traces(await everything_kept(et, url), SECRET) == []
+        assert await texts(et, include_past=True) == ["likes tea"]
+
+
+async def test_a_hold_on_the_source_of_an_older_version_keeps_them_all(et: Everthread) -> None:
+    conv = await et.conversations.create(owner="ann", id="c")
+    await conv.append(says("something"))
+    old = await conv.remember("lives in Paris", subject="home", seq=1)
+    new = await et.memories.add("ann", "lives in Berlin", supersedes=old.id)
+    await et.holds.add("ann", "c", reason="case 12", by="legal")
+    with pytest.raises(Held):
+        await et.memories.erase("ann", new.id)
+    assert len(await et.memories.history("ann", new.id)) == 2
 
 
 async def test_a_memory_can_be_erased_by_its_owner_only(et: Everthread) -> None:

@@ -5,6 +5,7 @@ and reads the memories that a context shows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
@@ -250,16 +251,26 @@ class Memories:
         return await self._store.notes.change(check_id(owner, "owner"), change)
 
     async def erase(self, owner: str, id: str) -> EraseReport:
-        """Destroy a memory for good, with its search index. This cannot be undone.
+        """Destroy a memory for good in all its versions, those before it and those after (`history`), with its search
+        index. This cannot be undone.
 
-        The memories it superseded and the message it comes from stay; erasing the message also erases what was
-        remembered from it. Raises NotFound when the owner has no memory with this id, and Held while a legal hold is on
-        it.
+        The message it comes from stays; erasing the message also erases what was remembered from it. Raises NotFound
+        when the owner has no memory with this id, and Held, with nothing erased, while a legal hold is on a version.
         """
-        memory = await self.get(owner, id)
-        source = None if memory.source is None else memory.source.conversation
-        await Holds(self._store).check_memory(owner, source)
-        return await self._store.maintenance.erase(check_id(owner, "owner"), None, check_id(id, "id"))
+        versions = await self.history(owner, id)
+        for source in {None if one.source is None else one.source.conversation for one in versions}:
+            await Holds(self._store).check_memory(owner, source)
+        count = 0
+        while others := [one.id for one in versions if one.id != id]:
+            # From the far ends, and the named one last: where it stops half-way, the same call reaches the rest.
+            at = [one.id for one in versions].index(id)
+            for other in [*others[:at], *reversed(others[at:])]:
+                with suppress(NotFound):  # erased by somebody else meanwhile
+                    await self._store.maintenance.erase(owner, None, other)
+                    count += 1
+            versions = await self.history(owner, id)  # further back, or revised since
+        report = await self._store.maintenance.erase(owner, None, id)
+        return replace(report, reached={**report.reached, "notes": report.reached["notes"] + count})
 
     async def habits(self, owner: str, *, limit: int = 10) -> Sequence[Habit]:
         """List the tools and skills that are used most in the owner's conversations, most used first."""
