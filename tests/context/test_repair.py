@@ -359,6 +359,24 @@ def test_a_block_the_provider_does_not_take_leaves_a_line_in_its_place(
     assert kinds(history, provider=provider)[0] in ("block_left_out", "image_left_out")
 
 
+@pytest.mark.parametrize("provider", [None, "openai", "anthropic"])
+@pytest.mark.parametrize(
+    "block", [{"type": "image", "source": "x"}, {"type": "image_url", "image_url": {}}, {"type": "image"}]
+)
+def test_a_users_image_that_cannot_be_read_is_left_out_for_that_reason(
+    block: dict[str, Any], provider: Provider | None
+) -> None:
+    (view,) = repair([user([block, {"type": "text", "text": "see?"}])], provider=provider)
+    assert "does not say where the image is" in view["content"][0]["text"]
+    assert find_violations([view], provider) == []
+
+
+def test_an_assistants_image_is_left_out_because_it_is_the_assistants() -> None:
+    image = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    view = repair([user(), claude(image), user()], provider="openai")
+    assert "only a user message" in view[1]["content"][0]["text"]
+
+
 def test_a_refusal_is_kept_as_words_and_foreign_reasoning_is_not_said() -> None:
     said = claude({"type": "reasoning", "summary": []}, {"type": "refusal", "refusal": "I will not."})
     view = repair([user(), said, user()], provider="anthropic")

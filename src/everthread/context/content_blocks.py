@@ -66,6 +66,11 @@ def _accepts(provider: Provider, block: Block, role: str) -> bool:
     return kind in ACCEPTED[provider][role]
 
 
+def takes_images(role: str, provider: Provider | None) -> bool:
+    """Whether the provider (without one: each of them) takes any image in a message of this role."""
+    return all(ACCEPTED[one][role] & IMAGE_BLOCKS for one in (PROVIDERS if provider is None else (provider,)))
+
+
 def convert_block(block: Block, provider: Provider | None) -> Block:
     """A block that is not taken, in the words of the provider (without one: OpenAI's), where it has any for it."""
     kind = block["type"]
@@ -119,6 +124,12 @@ def _convert_image(block: Block, provider: Provider | None) -> Block:
         return {"type": "image", "source": _anthropic_source(address)}
     detail = {"detail": block["detail"]} if block.get("detail") in ("auto", "low", "high") else {}
     return {"type": "image_url", "image_url": {"url": address, **detail}}
+
+
+def names_image(block: Block) -> bool:
+    """Whether an image's block says where it is, if only by the id of a file that a provider has."""
+    source = block.get("source")
+    return _image_address(block) is not None or (is_mapping(source) and source.get("type") == "file")
 
 
 def _image_address(block: Block) -> str | None:

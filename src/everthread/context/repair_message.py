@@ -13,7 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from everthread.context.content_blocks import convert_block, describe_block, is_accepted
+from everthread.context.content_blocks import (
+    convert_block,
+    describe_block,
+    is_accepted,
+    names_image,
+    takes_images,
+)
 from everthread.context.message_format import (
     IMAGE_BLOCKS,
     INVALID_ARGUMENTS,
@@ -58,6 +64,7 @@ MessageRepairKind = Literal[
 CALL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 SPEAKER_NAME = re.compile(r"[^\s<|\\/>]{1,64}")
 IMAGE_LEFT_OUT = "[image left out: only a user message may carry one]"
+IMAGE_UNREADABLE = "[image left out: its block does not say where the image is]"
 
 
 @dataclass(slots=True)
@@ -239,7 +246,9 @@ def _accepted_block(
         return whole
     is_image = whole["type"] in IMAGE_BLOCKS
     draft.note("image_left_out" if is_image else "block_left_out")
-    return {"type": "text", "text": IMAGE_LEFT_OUT} if is_image else describe_block(whole)
+    if is_image and not takes_images(role, provider):
+        return {"type": "text", "text": IMAGE_LEFT_OUT}
+    return {"type": "text", "text": IMAGE_UNREADABLE} if is_image and not names_image(whole) else describe_block(whole)
 
 
 def _accepted_result(block: Mapping[str, Any], draft: RepairedMessage) -> Mapping[str, Any]:
