@@ -25,7 +25,7 @@ from everthread.compaction.summary_chain import expand_to_level
 from everthread.context import manifest as manifests
 from everthread.context import read_view
 from everthread.context.assemble import Context, tools_text
-from everthread.context.budget import Budget
+from everthread.context.budget import Budget, check_budget
 from everthread.context.ingredients import RecalledPassage
 from everthread.context.message_format import Provider, check_provider, is_user_turn
 from everthread.context.read_view import SeenContext, View
@@ -287,13 +287,16 @@ class Conversation:
         return await asyncio.to_thread(ingest.prepare_all, batch, count_later=count_later)
 
     async def edit(self, id: str, payload: object, *, activate: bool = True) -> Receipt:
-        """Replace a message on a new branch. The original and everything after it stay on the old one.
+        """Replace a message on a new branch. The original and everything after it stay on the old one. A text is the
+        new content of the same message.
 
         ```python
         await conv.edit("m1", {"role": "user", "content": "My grandmother has a nut allergy."})
         ```
         """
         check_id(id, "id")
+        if isinstance(payload, str):
+            payload = payloads.with_content((await self.message(id)).payload, payload)
         (message,) = await self._prepared([payload])
         if message.role not in payloads.KNOWN_ROLES and message.role != (await self.message(id)).role:
             ingest.check_said([message])
@@ -968,8 +971,7 @@ def _check_request(system: object, query: object, tools: object, budget: object)
     for name, value in (("system", system), ("query", query)):
         if value is not None and not isinstance(value, str):
             raise Invalid(f"must be a string, not {type(value).__name__}", field=name)
-    if budget is not None and not isinstance(budget, Budget):
-        raise Invalid(f"must be a Budget, not {type(budget).__name__}", field="budget")
+    check_budget(budget)
     if isinstance(tools, str) or not isinstance(tools, Sequence):
         raise Invalid(f"must be a list of tool schemas, not {type(tools).__name__}", field="tools")
     for index, tool in enumerate(tools):

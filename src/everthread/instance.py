@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
@@ -34,7 +34,7 @@ from everthread.history.blob_check import BlobReport
 from everthread.history.erase_vectors import erase_vectors
 from everthread.history.full_history import CheckpointReader, FullHistory
 from everthread.history.holds import RECORDS, Holds
-from everthread.history.import_archive import ImportReport
+from everthread.history.import_archive import Archive, ImportReport
 from everthread.history.search import search_by_words
 from everthread.jobs.handlers import job_handlers
 from everthread.jobs.worker import Worker
@@ -545,6 +545,8 @@ class Everthread:
                 yield await self._store.conversations.get(Ref(owner, id))
 
     async def _with_descendants(self, owner: str, conversations: Sequence[str]) -> AsyncIterator[str]:
+        if isinstance(conversations, str | bytes) or not isinstance(conversations, Iterable):
+            raise Invalid(f"must be a list of ids such as [{conversations!r}]", field="conversations")
         for id in conversations:
             name = check_conversation_id(id, "conversation")
             yield name
@@ -562,13 +564,16 @@ class Everthread:
             if position is None:
                 return
 
-    async def import_archive(self, pieces: AsyncIterable[bytes], *, owner: str = LOCAL) -> ImportReport:
-        """Import an archive for an owner.
+    async def import_archive(self, pieces: Archive, *, owner: str = LOCAL) -> ImportReport:
+        """Import an archive for an owner: its bytes, the path of its file, a file that is open for reading bytes, or
+        the pieces as `export_archive` gives them.
 
         Conversations that are already here, entry for entry, are skipped. Raises Conflict for one that has different
         messages here. Each conversation is imported completely or not at all.
         """
-        return await import_archive.import_archive(self._store, check_id(owner, "owner"), pieces)
+        check_id(owner, "owner")
+        async with aclosing(import_archive.pieces_of(pieces)) as read:
+            return await import_archive.import_archive(self._store, owner, read)
 
     async def heads(self) -> list[Head]:
         """Return the end of every log. Keep it elsewhere: `verify` can later prove that nothing was cut off."""

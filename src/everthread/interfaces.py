@@ -4,7 +4,7 @@ them, such as a client over HTTP. The classes themselves document each method; a
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import EllipsisType
 from typing import Any, Protocol
@@ -36,7 +36,7 @@ from everthread.core.turn_events import TurnEvent
 from everthread.core.turns import Turn, TurnState
 from everthread.history import export as exporting
 from everthread.history.full_history import CheckpointReader, FullHistory
-from everthread.history.import_archive import ImportReport
+from everthread.history.import_archive import Archive, ImportReport
 from everthread.recall.policy import Scope
 from everthread.recall.provenance import Spread
 from everthread.recall.search import RecallHits
@@ -343,7 +343,7 @@ class EverthreadProtocol(Protocol):
         self, *, owner: str = LOCAL, conversations: Sequence[str] | None = None
     ) -> AsyncIterator[bytes]: ...
 
-    async def import_archive(self, pieces: AsyncIterable[bytes], *, owner: str = LOCAL) -> ImportReport: ...
+    async def import_archive(self, pieces: Archive, *, owner: str = LOCAL) -> ImportReport: ...
 
     async def heads(self) -> list[Head]: ...
 

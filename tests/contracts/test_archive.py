@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from typing import get_args
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 import zstandard
@@ -213,3 +215,21 @@ async def test_others_get_their_turn_while_an_archive_is_read(et: Everthread) ->
         await et.import_archive(pieces(whole[:-20], len(whole)), owner="ann")
     ticking.cancel()
     assert turns > len(words) * 1_000 // 131_072
+
+
+async def test_an_archive_is_read_from_whatever_holds_it(et: Everthread, tmp_path: Path) -> None:
+    await (await et.conversations.create()).append({"role": "user", "content": "x"})
+    whole = await archive(et)
+    path = tmp_path / "a.archive"
+    path.write_bytes(whole)
+    with path.open("rb") as file:
+        given: list[Any] = [whole, bytearray(whole), path, str(path), file, io.BytesIO(whole), pieces(whole)]
+        for number, one in enumerate(given):
+            report = await et.import_archive(one, owner=f"owner-{number}")
+            assert len(report.imported) == 1
+    wrongs: list[Any] = [5, [whole], io.StringIO("text"), None]
+    for wrong in wrongs:
+        with pytest.raises(Invalid, match=r"pieces: must be .*bytes.*path.*file"):
+            await et.import_archive(wrong)
+    with pytest.raises(Invalid, match="cannot be read: No such file"):
+        await et.import_archive(tmp_path / "nowhere")

@@ -806,3 +806,32 @@ async def test_a_block_whose_type_is_no_text_is_kept_and_hurts_no_reader(conv: C
         context = await conv.context(budget=budget)
         assert "And now?" in str(context.messages)
     assert await conv.recall("odd") is not None
+
+
+@pytest.mark.parametrize("messages", [("user", "hi"), [("user", "hi")]], ids=["alone", "in a list"])
+async def test_langchains_shorthand_is_told_how_to_write_it(conv: Conversation, messages: object) -> None:
+    with pytest.raises(Invalid, match=r'write \(\'user\', "…"\) as \{"role": \'user\', "content": "…"\}'):
+        await conv.append(messages)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        says("before", name="Ann", id="m1"),
+        {"type": "human", "data": {"content": "before", "name": "Ann", "id": "m1"}},
+        {"lc": 1, "type": "constructor", "id": ["x", "HumanMessage"], "kwargs": {"content": "before", "name": "Ann"}},
+    ],
+    ids=["openai", "langchain", "envelope"],
+)
+async def test_an_edit_by_a_text_changes_the_words_alone(conv: Conversation, said: dict[str, Any]) -> None:
+    (stored,) = await conv.append(said)
+    receipt = await conv.edit(stored.id, "after")
+    edited = await conv.message(receipt.id)
+    assert (edited.text, edited.role, edited.name) == ("after", "user", "Ann")
+    assert (await conv.message(stored.id)).text == "before"
+
+
+@pytest.mark.parametrize("conversations", ["long", b"long", 5], ids=str)
+async def test_an_archive_of_one_conversation_takes_a_list(et: everthread.Everthread, conversations: Any) -> None:
+    with pytest.raises(Invalid, match=r"conversations: must be a list of ids such as \["):
+        [piece async for piece in et.export_archive(conversations=conversations)]

@@ -282,3 +282,9 @@ async def test_the_tools_can_be_left_out(memory: Everthread) -> None:
         "compress_context",
     ]
     assert EverthreadMiddleware(memory, history_tools=False).tools == []
+
+
+async def test_a_budget_that_is_none_is_refused_where_it_is_given() -> None:
+    async with everthread.open("memory://") as et:
+        with pytest.raises(Invalid, match=r"must be a Budget, not int; .* Budget\(window=8000\)"):
+            EverthreadMiddleware(et, budget=8000)  # type: ignore[arg-type]

@@ -452,3 +452,9 @@ async def test_a_graph_that_is_handed_the_log_logs_nothing_twice(memory: Everthr
     stream = compiled.astream({"messages": past}, stream_mode="values")
     await drain(archive_stream(memory, stream, "t"))
     assert [text for _, text in await said_in(conversation)] == ["hi", "hello", "2 messages"]
+
+
+@pytest.mark.parametrize("stream", [iter(()), [], None], ids=["iterator", "list", "nothing"])
+async def test_a_stream_that_is_not_async_is_told_what_is(memory: Everthread, stream: Any) -> None:
+    with pytest.raises(Invalid, match=r"agent\.astream.*open_sync"):
+        [event async for event in archive_stream(memory, stream, "t")]

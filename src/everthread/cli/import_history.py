@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -51,7 +50,7 @@ async def import_history(
         )
     async with cli.open(create=True) as et:
         if detected is not None and detected.shape is Shape.ARCHIVE:
-            _print_archive(cli, await et.import_archive(_read(path), owner=cli.owner))
+            _print_archive(cli, await et.import_archive(path, owner=cli.owner))
             return
         with cli.out.progress("importing", _size(path)) as step:
             counts = await Importer(et, cli.owner, on_bytes=step).import_path(path)
@@ -116,9 +115,3 @@ def _size(path: Path) -> int:
         for name in names
         if os.path.isfile(os.path.join(above, name))
     )
-
-
-async def _read(path: Path) -> AsyncIterator[bytes]:
-    with path.open("rb") as file:
-        while piece := await asyncio.to_thread(file.read, _PIECE_BYTES):
-            yield piece

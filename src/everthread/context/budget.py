@@ -70,6 +70,14 @@ class Budget:
         return max(0, self.limit - system_tokens)
 
 
+def check_budget(budget: object) -> Budget | None:
+    """A budget, or None, which leaves it to the default."""
+    if budget is None or isinstance(budget, Budget):
+        return budget
+    hint = f"; for a window of {budget:,} tokens: Budget(window={budget})" if type(budget) is int else ""
+    raise Invalid(f"must be a Budget, not {type(budget).__name__}{hint}", field="budget")
+
+
 def output_reserve_of(window: int, given: int | None) -> int:
     """What is kept free for the answer: what was asked for, or else as much as a window of this size bears."""
     return min(ORDINARY_RESERVE, window // 4) if given is None else given

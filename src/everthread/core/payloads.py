@@ -101,6 +101,16 @@ def said_at(payload: Payload) -> datetime | None:
         return None
 
 
+def with_content(payload: Payload, content: object) -> dict[str, Any]:
+    """The same message with other content, which LangChain's format has one level down."""
+    if payload.get("lc") == 1 and is_mapping(inner := payload.get("kwargs")):
+        return {**payload, "kwargs": {**inner, "content": content, "id": None}}
+    kept = {name: value for name, value in payload.items() if name != "id"}
+    if isinstance(kept.get("data"), dict):
+        return {**kept, "data": {**kept["data"], "content": content, "id": None}}
+    return {**kept, "content": content}
+
+
 def is_summary(payload: Payload) -> bool:
     """Whether a framework marked this as its own summary (by marker, never by its text)."""
     extra = fields(payload).get("additional_kwargs")

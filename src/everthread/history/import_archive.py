@@ -10,10 +10,12 @@ import asyncio
 import json
 from base64 import b64decode
 from binascii import Error as BadBase64
-from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
+from io import TextIOBase
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import zstandard
 
@@ -42,6 +44,8 @@ _MAX_WINDOW_BYTES = 8 * 1024 * 1024
 _PAUSE_BYTES = 64 * 1024
 """After how much others get their turn: a few bytes that came in may keep us busy for long, as each entry is parsed,
 hashed and counted."""
+_PIECE_BYTES = 1024 * 1024
+"""How much of a file is read at once."""
 _ENTRY_BYTES = 1024
 """What an entry takes in memory beside its text."""
 
@@ -114,6 +118,36 @@ class ImportLog:
             branches=self.branches,
             active=self.active,
             chain=self.entries[-1].chain if self.entries else seen.head.chain,
+        )
+
+
+Archive = AsyncIterable[bytes] | bytes | str | Path | BinaryIO
+"""What an archive can be read from; a text is the path of its file."""
+
+
+async def pieces_of(archive: Archive) -> AsyncGenerator[bytes, None]:
+    """An archive in pieces. A file is read in a thread, and stays as open as it was."""
+    if isinstance(archive, bytes | bytearray):
+        yield bytes(archive)
+    elif isinstance(archive, str | Path):
+        try:
+            file = await asyncio.to_thread(Path(archive).open, "rb")
+        except OSError as problem:
+            raise Invalid(f"{archive} cannot be read: {problem.strerror}", field="pieces") from problem
+        with file:
+            async for piece in pieces_of(file):
+                yield piece
+    elif hasattr(archive, "__aiter__"):
+        async for piece in archive:
+            yield piece
+    elif callable(read := getattr(archive, "read", None)) and not isinstance(archive, TextIOBase):
+        while piece := await asyncio.to_thread(read, _PIECE_BYTES):
+            yield piece
+    else:
+        raise Invalid(
+            "must be the archive's bytes, the path of its file, a file that is open for reading bytes, or the pieces "
+            f"that export_archive() gives, not {type(archive).__name__}",
+            field="pieces",
         )
 
 

@@ -80,7 +80,7 @@ def prepare_all(
 
 def as_batch(messages: object) -> list[object]:
     """The caller's messages as a list; one message alone is a batch of one."""
-    if isinstance(messages, Mapping | bytes | bytearray) or _is_langchain(messages):
+    if isinstance(messages, Mapping | bytes | bytearray) or _is_langchain(messages) or _shorthand(messages):
         return [messages]
     if isinstance(messages, str) or not isinstance(messages, Iterable):
         raise Invalid(
@@ -235,11 +235,20 @@ def encode(message: object, *, field: str) -> tuple[Mapping[str, Any], bytes]:
         message = _model_dump(message, field)
     if not isinstance(message, Mapping):
         raise Invalid(
-            f"must be a mapping with a role, JSON bytes or a LangChain message, not {type(message).__name__}",
+            'must be {"role": "user", "content": "…"}, JSON bytes or a LangChain message, not '
+            f"{_shorthand(message) or type(message).__name__}",
             field=field,
         )
     raw, payload = _dumped(message if isinstance(message, dict) else dict(message), field)
     return payload, raw
+
+
+def _shorthand(message: object) -> str | None:
+    """LangChain's `("user", "hi")` in its own words, and in those that are meant."""
+    match message:
+        case (str() as role, str()) if len(role) <= MAX_ROLE_CHARACTERS and isinstance(message, tuple):
+            return f'a tuple; write ({role!r}, "…") as {{"role": {role!r}, "content": "…"}}'
+    return None
 
 
 def _model_dump(message: Any, field: str) -> object:

@@ -20,7 +20,7 @@ from langgraph.config import get_config
 from langgraph.types import Command
 
 from everthread.adapters.checkpoints.threads import address_of
-from everthread.context.budget import Budget
+from everthread.context.budget import Budget, check_budget
 from everthread.core import payloads
 from everthread.core.ids import LOCAL, check_id, new_id
 from everthread.core.nouns import Ref
@@ -128,7 +128,7 @@ class EverthreadMiddleware(AgentMiddleware[Any, Any, Any]):
         self._captures = ThreadCaptures(et)
         self._compact = compact or recall
         self._recall = recall
-        self._budget = budget
+        self._budget = check_budget(budget)
         self._name = name
         self.tools = [
             *(agent_history_tools(self.wait, self.await_) if history_tools else []),

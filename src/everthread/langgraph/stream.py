@@ -79,6 +79,12 @@ async def archive_stream(
 
     Invalid at the end of a stream in which no event had a channel `messages`: it would have archived nothing.
     """
+    if not isinstance(stream, AsyncIterable):
+        raise Invalid(
+            f"must be what `agent.astream(…)` gives, not {type(stream).__name__}: a program without asyncio keeps what "
+            "is said with EverthreadSaver, ArchivingSaver or EverthreadMiddleware over `open_sync`",
+            field="stream",
+        )
     scopes = RunCapture(et, thread_id, owner)
     is_empty, has_messages = True, False
     async with AsyncExitStack() as closing:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from everthread.conversation import Conversation
+from everthread.core import payloads
 from everthread.core.errors import Invalid
 from everthread.core.ids import MAX_ID_CHARACTERS
 from everthread.core.nouns import Hits, MatchStrength, Message
@@ -121,17 +122,9 @@ async def edit_message(conversation: ConversationDep, message_id: PathId, edit: 
     """Edit a message: the new version starts a new branch. The original and its answers stay."""
     if (edit.content is None) == (edit.message is None):
         raise Invalid("give either `content` or `message`", field="content")
-    payload = edit.message or _with_content((await conversation.message(message_id)).payload, edit.content)
+    payload = edit.message or payloads.with_content((await conversation.message(message_id)).payload, edit.content)
     receipt = await conversation.edit(message_id, payload, activate=edit.activate)
     return JsonResponse(message_out(await conversation.message(receipt.id)))
-
-
-def _with_content(payload: dict[str, Any], content: object) -> dict[str, Any]:
-    """The same message with other content, which LangChain's format has one level down."""
-    kept = {name: value for name, value in payload.items() if name != "id"}
-    if isinstance(kept.get("data"), dict):
-        return {**kept, "data": {**kept["data"], "content": content, "id": None}}
-    return {**kept, "content": content}
 
 
 @router.delete("/{message_id}", response_model=MessageOut)
