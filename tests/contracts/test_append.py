@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage
 
 import everthread
-from everthread import Conversation, Everthread, HeadMoved, Invalid
+from everthread import Conflict, Conversation, Everthread, HeadMoved, Invalid
 from everthread.context.tokens import count_tokens
 from everthread.testing import ManualClock
 from tests.contracts.message_helpers import appended, entry_count, history, says, seqs, texts
@@ -63,9 +64,11 @@ async def test_the_same_message_is_equal_however_it_is_read(conv: Conversation) 
         ("2024-05-01T10:00:00Z", datetime(2024, 5, 1, 10, tzinfo=UTC)),
         ("2024-05-01T10:00:00.123456", datetime(2024, 5, 1, 10, 0, 0, 123456, tzinfo=UTC)),
         ("2024-05-01", datetime(2024, 5, 1, tzinfo=UTC)),
-        ("yesterday", None),
-        ("0001-01-01T00:00:00+14:00", None),
-        (1714557600, None),
+        (1714557600, datetime(2024, 5, 1, 10, tzinfo=UTC)),
+        (1714557600.5, datetime(2024, 5, 1, 10, 0, 0, 500_000, tzinfo=UTC)),
+        (1714557600123, datetime(2024, 5, 1, 10, 0, 0, 123_000, tzinfo=UTC)),
+        (0, datetime(1970, 1, 1, tzinfo=UTC)),
+        ("", None),
         (None, None),
     ],
 )
@@ -76,6 +79,46 @@ async def test_when_it_was_said_is_read_where_it_can_be(
     message = await conv.message(receipt.id)
     assert message.said_at == moment
     assert message.payload["created_at"] == said_at
+
+
+@pytest.mark.parametrize(
+    "said_at", ["yesterday", "0001-01-01T00:00:00+14:00", "1714557600", 10**18, True, {"at": 1}], ids=str
+)
+async def test_a_time_that_cannot_be_read_is_refused(et: Everthread, conv: Conversation, said_at: object) -> None:
+    with pytest.raises(Invalid, match=r"ISO 8601.*seconds or milliseconds.*datetime") as problem:
+        await conv.append([says("before"), says("hi", created_at=said_at)])
+    assert problem.value.field == "messages[1].created_at"
+    assert await entry_count(et, conv) == 0
+
+
+async def test_a_datetime_is_kept_as_the_text_it_is_in_json(conv: Conversation) -> None:
+    east = datetime(2024, 5, 1, 10, tzinfo=timezone(timedelta(hours=2)))
+    batch: list[Any] = [
+        says("a", created_at=east),
+        says("b", created_at=datetime.fromisoformat("2024-05-01T10:00")),
+        HumanMessage("c", created_at=east),
+    ]
+    await conv.append(batch)
+    eight, ten = datetime(2024, 5, 1, 8, tzinfo=UTC), datetime(2024, 5, 1, 10, tzinfo=UTC)
+    assert [message.said_at for message in await history(conv)] == [eight, ten, eight]
+    assert (await history(conv))[0].payload["created_at"] == "2024-05-01T10:00:00+02:00"
+    assert batch[0]["created_at"] is east, "what the caller holds is not changed"
+
+
+async def test_nobody_revises_what_another_role_said(et: Everthread, conv: Conversation) -> None:
+    await conv.append(says("I said this", id="m1"))
+    with pytest.raises(Conflict, match=r"role user.*assistant.*id of its own"):
+        await conv.append([says("beside it"), {"role": "assistant", "content": "No, I", "id": "m1"}])
+    assert await texts(conv) == ["I said this"]
+    await conv.append({"type": "human", "content": "I say this", "id": "m1"})
+    assert await texts(conv) == ["I say this"]
+
+
+async def test_a_result_that_names_no_call_is_kept_and_found_and_shown_to_no_model(conv: Conversation) -> None:
+    await conv.append([says("Look."), {"role": "tool", "content": "a platypus"}])
+    assert await texts(conv) == ["Look.", "a platypus"]
+    assert len(await conv.search("platypus")) == 1
+    assert "platypus" not in str((await conv.context()).messages)
 
 
 async def test_batches_follow_each_other_in_order(conv: Conversation) -> None:

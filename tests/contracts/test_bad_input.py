@@ -351,8 +351,9 @@ async def test_bytes_that_are_no_message_are_refused(et: everthread.Everthread, 
 async def test_what_is_no_message_is_refused(et: everthread.Everthread, conv: Conversation, batch: Any) -> None:
     await refused(et, conv, batch)
     await conv.append([says("stays", id="m1")])
-    with pytest.raises(Invalid):
-        await conv.edit("m1", batch)
+    if not isinstance(batch, str):  # a text is the new content
+        with pytest.raises(Invalid):
+            await conv.edit("m1", batch)
     assert await texts(conv) == ["stays"]
 
 

@@ -92,7 +92,7 @@ PAYLOADS: dict[str, dict[str, Any]] = {
         "role": "assistant",
         "content": 0,
         "name": [],
-        "created_at": {},
+        "created_at": "",
         "additional_kwargs": 5,
         "lc": [],
         "data": 1,

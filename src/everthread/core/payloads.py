@@ -88,17 +88,30 @@ def name(payload: Payload) -> str | None:
     return found if isinstance(found, str) else None
 
 
+_FIRST_MILLISECOND = 100_000_000_000
+"""From this number on a time is in milliseconds: as seconds it is in the year 5138, as milliseconds in 1973."""
+
+
+def time_given(payload: Payload) -> object:
+    """The message's own `created_at`, unread; None when it has none."""
+    found = fields(payload).get("created_at")
+    found = payload.get("created_at") if found in (None, "") else found
+    return None if found == "" else found
+
+
 def said_at(payload: Payload) -> datetime | None:
-    """When it was said, by the message's own `created_at` (ISO 8601; UTC where it names no zone)."""
-    inner = fields(payload)
-    found = inner.get("created_at") or payload.get("created_at")
-    if not isinstance(found, str):
-        return None
+    """When it was said, by the message's own `created_at`: ISO 8601 (UTC where it names no zone), or seconds or
+    milliseconds since 1970."""
+    found = time_given(payload)
     try:
-        moment = datetime.fromisoformat(found)
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
+        if isinstance(found, str):
+            moment = datetime.fromisoformat(found)
+            return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        if isinstance(found, int | float) and not isinstance(found, bool):
+            return datetime.fromtimestamp(found / 1000 if abs(found) >= _FIRST_MILLISECOND else found, UTC)
+    except (ValueError, OverflowError, OSError):
+        pass
+    return None
 
 
 def with_content(payload: Payload, content: object) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -158,7 +159,8 @@ def _checked_role(payload: Mapping[str, Any], field: str) -> str:
 
 
 def check_said(batch: Sequence[Prepared]) -> None:
-    """Invalid for what nobody says: a role that is mistyped, a user's message without words, an order to remove.
+    """Invalid for what nobody says: a mistyped role, a user's message without words, no time as the time, an order to
+    remove.
 
     For doors at which somebody writes a message. What has been said already, elsewhere, is taken as it is.
     """
@@ -174,6 +176,13 @@ def check_said(batch: Sequence[Prepared]) -> None:
         if is_said and message.role not in payloads.KNOWN_ROLES and message.payload.get("type") != "chat":
             raise Invalid(unknown_role(message.role), field=f"{field}.role")
         check_content(message, f"{field}.content")
+        given = payloads.time_given(message.payload)
+        if given is not None and payloads.said_at(message.payload) is None:
+            raise Invalid(
+                f"{str(given)[:40]!r} cannot be read as a time; use ISO 8601 such as 2026-05-01T10:00:00Z, seconds or "
+                "milliseconds since 1970, or a datetime",
+                field=f"{field}.created_at",
+            )
 
 
 def _is_of_a_framework(payload: Mapping[str, Any]) -> bool:
@@ -227,7 +236,7 @@ def unknown_role(role: str) -> str:
 def encode(message: object, *, field: str) -> tuple[Mapping[str, Any], bytes]:
     """The payload and the bytes to keep: those received, or for an object our own JSON in its key order."""
     if type(message) is dict:  # nearly all of them: spares three questions
-        raw, payload = _dumped(message, field)
+        raw, payload = _dumped(_with_plain_time(message), field)
         return payload, raw
     if isinstance(message, bytes | bytearray):
         return _decoded(bytes(message), field), bytes(message)
@@ -239,8 +248,16 @@ def encode(message: object, *, field: str) -> tuple[Mapping[str, Any], bytes]:
             f"{_shorthand(message) or type(message).__name__}",
             field=field,
         )
-    raw, payload = _dumped(message if isinstance(message, dict) else dict(message), field)
+    raw, payload = _dumped(_with_plain_time(message if isinstance(message, dict) else dict(message)), field)
     return payload, raw
+
+
+def _with_plain_time(message: dict[str, Any]) -> dict[str, Any]:
+    """A datetime as the time at which it was said, which JSON has not, in ISO 8601; one without a zone is UTC."""
+    at = message.get("created_at")
+    if not isinstance(at, datetime):
+        return message
+    return {**message, "created_at": (at.replace(tzinfo=UTC) if at.tzinfo is None else at).isoformat()}
 
 
 def _shorthand(message: object) -> str | None:
