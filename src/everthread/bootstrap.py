@@ -10,13 +10,14 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from everthread.adapters.blobs import blobs_at
 from everthread.adapters.documents import read_document
 from everthread.adapters.embedders import AUTO, embedder_from, embedder_named
 from everthread.adapters.models.named_summariser import NamedSummariser, as_summariser
 from everthread.adapters.observability import LogsAndMetrics
+from everthread.adapters.stores.file_address import path_in
 from everthread.adapters.stores.in_memory import InMemoryStore
 from everthread.adapters.vectors import vectors_from
 from everthread.compaction.policy import CompactionPolicy, policy_from_environment
@@ -83,7 +84,8 @@ def open(
     ```
 
     Args:
-        url: `sqlite:///relative/path.db`, `sqlite:////absolute/path.db`, `postgresql://user@host/name` or `memory://`.
+        url: `sqlite:///relative/path.db`, `sqlite:///~/in/the/home.db`, `sqlite:////absolute/path.db`,
+            `postgresql://user@host/name` or `memory://`.
         blobs: Where payloads over 64 KiB are kept, such as `file:///var/lib/blobs` or `s3://bucket/folder`; by default
             in the database.
         workspaces: The folder for the conversations' files. By default `et.db.workspaces` beside a SQLite file `et.db`,
@@ -175,7 +177,7 @@ def workspaces_of(
 def _beside(url: str) -> Path:
     scheme, _, rest = url.partition("://")
     if scheme == "sqlite":
-        return Path(f"{_path_in(rest)}.workspaces")
+        return Path(f"{path_in(rest)}.workspaces")
     from everthread.settings import data_folder  # noqa: PLC0415 - startup
 
     return data_folder() / "workspaces" / _database_name(url)
@@ -213,17 +215,12 @@ def store_for(url: object, clock: Clock = system_clock, blobs: Blobs | None = No
 def _sqlite(rest: str, clock: Clock, blobs: Blobs | None) -> Store:
     from everthread.adapters.stores.sqlite import SqliteStore  # noqa: PLC0415 - a memory store needs no SQLite
 
-    path = _path_in(rest)
+    path = path_in(rest)
     if not rest.startswith("/") or path in ("", ":memory:"):
         raise Invalid("a SQLite address names a file: sqlite:///data/et.db; for none, use memory://", field="url")
     if len(path) > MAX_PATH_CHARACTERS:
         raise Invalid(f"a file's path has at most {MAX_PATH_CHARACTERS} characters, this has {len(path)}", field="url")
     return SqliteStore(Path(check_text(path, "url")), clock, blobs)
-
-
-def _path_in(rest: str) -> str:
-    """The file that a SQLite address names after its `://`."""
-    return unquote(rest.partition("?")[0]).removeprefix("/")
 
 
 def _postgres(url: str, clock: Clock, blobs: Blobs | None) -> Store:

@@ -20,9 +20,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from everthread.adapters.stores import schema
+from everthread.adapters.stores.file_address import path_in
 from everthread.core.access import SHARE_FIELD, without_share
 from everthread.core.blobs import Blobs
 from everthread.core.clock import from_micros, system_clock, to_micros
@@ -74,7 +75,7 @@ class Restored:
 def sqlite_file(url: str) -> Path | None:
     """The file a SQLite address names; None for another kind of address."""
     scheme, _, rest = url.partition("://")
-    path = unquote(rest.partition("?")[0]).removeprefix("/")
+    path = path_in(rest)
     return Path(path) if scheme == "sqlite" and path else None
 
 
