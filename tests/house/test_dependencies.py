@@ -57,7 +57,10 @@ def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("program", "output"),
     [
-        (CONVERSATION, "metrics need an extra: pip install 'everthread[metrics]'\n"),
+        (
+            CONVERSATION,
+            "metrics need an extra: pip install 'everthread[metrics]' (in a clone: pip install '.[metrics]')\n",
+        ),
         (SAVER, "['hi', 'hello']\n"),
     ],
     ids=["conversation", "saver"],

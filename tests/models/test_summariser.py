@@ -17,7 +17,7 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 import everthread
-from everthread import CompactionPolicy, Conversation, Everthread, Invalid, MissingExtra, ModelError
+from everthread import CompactionPolicy, Conversation, Everthread, Invalid, MissingExtra, ModelError, ModelKeyMissing
 from everthread.adapters.models.named_summariser import as_summariser
 from everthread.adapters.models.summariser import ModelSummariser, summariser_by_name
 from everthread.testing import Reply, ScriptedModel
@@ -318,3 +318,11 @@ async def test_inside_a_graph_the_summary_is_no_part_of_the_users_stream() -> No
         streamed = [message.text async for message, _ in pieces]
     assert summariser.requests
     assert "".join(streamed) == "Hello."
+
+
+def test_a_summary_model_without_its_key_names_the_settings_of_the_summary_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(ModelKeyMissing, match=r"set OPENAI_API_KEY.*summariser=.*EVERTHREAD_COMPACTION_SUMMARY_MODEL"):
+        summariser_by_name("openai:gpt-5-mini")

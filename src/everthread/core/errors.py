@@ -32,6 +32,7 @@ is safe, and what to do next.
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 DATABASE_CLOSED = "the database is closed; open it with `async with everthread.open(...)`"
@@ -321,6 +322,10 @@ class MissingExtra(EverthreadError):
     """
 
     code = "missing_extra"
+
+    def __init__(self, message: str) -> None:
+        extra = re.search(r"pip install 'everthread(\[\w+\])'$", message)
+        super().__init__(f"{message} (in a clone: pip install '.{extra[1]}')" if extra else message)
 
 
 class StoreError(EverthreadError):

@@ -41,7 +41,8 @@ class Bridge:
             work.close()
             raise Conflict(
                 "a call that blocks was made from the loop that has to answer it; use the async verb (aget_tuple, "
-                "aput, ainvoke …), or open the saver with `with EverthreadSaver.from_url(…)`"
+                "aput, ainvoke …); a program without asyncio opens the database with `with "
+                "everthread.langgraph.open_sync(url) as et`, or a saver with `with EverthreadSaver.from_url(url)`"
             )
         return self._begin(work).result()
 

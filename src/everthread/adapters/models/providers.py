@@ -52,12 +52,14 @@ def base_url_for(provider: str, base_url: str | None) -> str | None:
     return base_url if provider == "openai" else None
 
 
-def check_key(name: str, base_url: str | None, environ: Mapping[str, str]) -> None:
-    """ModelKeyMissing when a model needs a key that is not set."""
+def check_key(
+    name: str, base_url: str | None, environ: Mapping[str, str], *, chosen_with: str = "EVERTHREAD_MODEL"
+) -> None:
+    """ModelKeyMissing when a model needs a key that is not set; it names the setting that chooses another."""
     provider = name.partition(":")[0]
     key = KEY_VARIABLES.get(provider)
     if key is not None and base_url_for(provider, base_url) is None and not environ.get(key):
-        raise ModelKeyMissing(f"the model {name} needs a key: set {key}, or choose another with EVERTHREAD_MODEL")
+        raise ModelKeyMissing(f"the model {name} needs a key: set {key}, or choose another with {chosen_with}")
 
 
 def options_for_address(provider: str, base_url: str | None, environ: Mapping[str, str]) -> dict[str, Any]:

@@ -78,7 +78,7 @@ class ModelSummariser:
 def summariser_by_name(name: str, base_url: str | None = None) -> ModelSummariser:
     """The model by this name; Invalid when there is none, MissingExtra when its package is not installed,
     ModelKeyMissing when its key is not set."""
-    check_key(name, base_url, os.environ)
+    check_key(name, base_url, os.environ, chosen_with="summariser=… or EVERTHREAD_COMPACTION_SUMMARY_MODEL")
     options = options_for_address(name.partition(":")[0], base_url, os.environ)
     try:
         return ModelSummariser(init_chat_model(name, **options), name)
