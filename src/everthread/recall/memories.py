@@ -46,11 +46,11 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 
 class Memories:
-    """What is remembered of each owner's users: `et.memories`.
+    """What is remembered of each owner's users: `et.memories`. Every method takes the owner first.
 
     ```python
-    await et.memories.add("local", "The user is allergic to peanuts.", kind="profile")
-    for hit in await et.memories.search("local", "allergic"):
+    await et.memories.add(owner="local", text="The user is allergic to peanuts.", kind="profile")
+    for hit in await et.memories.search(owner="local", query="allergic"):
         print(hit.memory.text)
     ```
     """
@@ -77,7 +77,8 @@ class Memories:
         trust: Trust = Trust.USER,
         made_at_seq: int | None = None,
     ) -> Memory:
-        """Remember something, and return the memory as it is stored.
+        """Remember something, and return the memory as it is stored. The owner, whose it is, comes before the text: any
+        text may name an owner, so two that are swapped are not noticed; with their names, they cannot be.
 
         `conversation` and `seq` say which message it comes from; with the scope `conversation` or `task` it applies to
         that conversation only. Adding the same text again changes nothing. A live memory of the same `subject` and
