@@ -138,6 +138,63 @@ def test_a_session_that_was_deleted_comes_back_byte_for_byte(quick: Quick, home:
         assert path.read_bytes() == before + b"\n"
 
 
+@pytest.mark.parametrize("kept_bytes", [0, 2000])
+@pytest.mark.parametrize("is_deleted", [True, False])
+def test_a_session_whose_file_was_cut_comes_back_whole(
+    quick: Quick, home: Path, kept_bytes: int, is_deleted: bool
+) -> None:
+    quick("watch", "--once")
+    for path, session in ((claude_file(home, claude_compacted()), SESSION), (codex_file(home), "codex-1")):
+        before = path.read_bytes()
+        path.write_bytes(before[:kept_bytes])
+        quick("watch", "--once")
+        if is_deleted:
+            path.unlink()
+        ran = quick("resume", session)
+        assert (ran.code, "the file on disk had lost" in ran.err) == (0, len(before) > kept_bytes)
+        assert "already" not in ran.out or len(before) <= kept_bytes
+        made = quick("resume", session, "--json").json
+        if is_deleted:
+            assert Path(made["path"]) == path
+        elif len(before) > kept_bytes:
+            assert Path(made["path"]) != path
+            assert path.read_bytes() == before[:kept_bytes]
+        assert Path(made["path"]).read_bytes().replace(made["session_id"].encode(), session.encode()) == before
+    assert quick("verify").code == 0
+
+
+def test_messages_that_were_cut_out_stand_where_they_stood(quick: Quick, home: Path) -> None:
+    path = claude_file(home)
+    quick("watch", "--once")
+    lines = path.read_bytes().splitlines(keepends=True)
+    new = as_lines([claude_line("u9", "a6", "user", "And now?", 40)])
+    path.write_bytes(b"".join([*lines[:4], *lines[7:], new]))
+    quick("watch", "--once")
+    path.unlink()
+    made = quick("resume", SESSION, "--json").json
+    assert made["restored"] == 3
+    assert path.read_bytes() == b"".join([*lines, new])
+
+
+def test_what_is_no_json_is_in_no_file_that_is_made(quick: Quick, home: Path) -> None:
+    path = claude_file(home)
+    good = path.read_bytes()
+    first, rest = good.split(b"\n", 1)
+    path.write_bytes(first + b"\n\x00\xff\x1b[2J\n\x00\x00" + rest + b"\x89PNG\n\x1a\n")
+    damaged = path.read_bytes()
+    quick("watch", "--once")
+    made = quick("resume", SESSION, "--json").json
+    assert Path(made["path"]) != path
+    assert path.read_bytes() == damaged
+    assert Path(made["path"]).read_bytes().replace(made["session_id"].encode(), SESSION.encode()) == good
+    ran = quick("resume", SESSION, "--at", named("a6"), "--output", "-")
+    assert [json.loads(line)["type"] for line in ran.out.splitlines()]
+    assert "4 lines of the file could not be read" in ran.err
+    path.unlink()
+    assert quick("resume", SESSION).code == 0
+    assert path.read_bytes() == good
+
+
 def test_a_session_is_resumed_from_before_its_compaction(quick: Quick, home: Path) -> None:
     quick("watch", "--once")
     made = quick("resume", SESSION, "--before-compaction", "1", "--json").json

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from everthread.cli.app import app, command
 from everthread.cli.conversations import message_id_of
 from everthread.cli.invocation import Invocation
+from everthread.cli.output import counted
 from everthread.core.errors import Invalid
+
+if TYPE_CHECKING:
+    from everthread.imports.resume import NativeSession
 
 
 @command(app)
@@ -57,6 +61,7 @@ async def resume(
         )
         if made.left_out:
             cli.out.note(f"{made.left_out} images or files are not in it: only text and tool calls are written")
+        _note_damage(cli, made)
         if str(output) == "-":
             sys.stdout.buffer.write(made.content)
             return
@@ -68,7 +73,8 @@ async def resume(
         cli.out.document(
             {"path": str(path), "session_id": made.session_id, "agent": made.agent, "bytes": len(made.content),
              "written": is_new, "original": made.is_original,
-             "command": made.command if is_found else None, "left_out": made.left_out}
+             "command": made.command if is_found else None, "left_out": made.left_out,
+             "restored": made.restored, "unreadable": made.unreadable}
         )  # fmt: skip
         return
     cli.out.text(f"{path} {'was written' if is_new else 'is there already, with the same content'}")
@@ -76,6 +82,18 @@ async def resume(
         cli.out.text(f"to continue: {made.command}")
     else:
         cli.out.text(f"to continue, move it to {made.path}, then: {made.command}")
+
+
+def _note_damage(cli: Invocation, made: NativeSession) -> None:
+    """Say in what the file is not what the agent's own file was when it was last read."""
+    if made.restored:
+        cli.out.note(f"the file on disk had lost {counted(made.restored, 'message')}: what it lost is in this one")
+    if made.unreadable:
+        cli.out.note(
+            f"{counted(made.unreadable, 'line')} of the file could not be read: not in this one, only in the log"
+        )
+    if made.has_gaps:
+        cli.out.note("a part of the file is not here any more: it was erased, or never read")
 
 
 def _folder(cli: Invocation, given: Path | None, known: object) -> str | None:

@@ -262,6 +262,18 @@ def _pieces(line: bytes) -> list[bytes]:
     return []
 
 
+def without_damage(line: bytes, *, is_first: bool) -> bytes | None:
+    """What an agent can read of a line of JSON, which is given without its end: all of it, the object behind what a
+    crash or a broken disk left, or nothing (None)."""
+    plain = line.removeprefix(_BOM) if is_first else line
+    if not plain.strip() or _is_whole(plain):
+        return line
+    pieces = _pieces(plain)
+    if not pieces:
+        return None
+    return line if _is_whole(pieces[0]) else pieces[1]
+
+
 def _is_whole(line: bytes) -> bool:
     try:
         return parse_line(line) is not None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,11 +21,12 @@ from everthread.conversation import Conversation
 from everthread.core import payloads
 from everthread.core.entries import Kind
 from everthread.core.errors import Conflict, Invalid, NotFound
-from everthread.core.imports import NOT_IN_FILE, ImportLine, ImportSource
+from everthread.core.imports import ImportSource
 from everthread.core.nouns import Message, Ref
 from everthread.core.payloads import block_type
 from everthread.imports.follow import stored_path
 from everthread.imports.session import time_of
+from everthread.imports.session_file import file_up_to, lines_of, main_source, source_path, whole_file
 from everthread.instance import Everthread
 
 TARGETS = {"claude": "claude-code", "codex": "codex"}
@@ -51,6 +51,12 @@ class NativeSession:
     cwd: str
     left_out: int = 0
     """How many images and files are not in it: for another agent only text and tool calls are written."""
+    restored: int = 0
+    """How many messages are in it that the agent's own file had lost."""
+    unreadable: int = 0
+    """How many lines of the agent's own file are not in it because they are no JSON."""
+    has_gaps: bool = False
+    """Whether a part of the agent's own file is in the log no more, and so not in it."""
 
     @property
     def command(self) -> str:
@@ -107,27 +113,35 @@ async def native_session(
             field="as",
         )
     last_seq = await _last_seq(et, conversation, at, before_compaction)
-    lines = [line async for line in _lines(et, conversation)] if agent == own else []
+    lines = [line async for line in lines_of(et, conversation)] if agent == own else []
     cwd = cwd or str(metadata.get("cwd") or "")
     if not lines:
         said = [message async for message in _said(conversation, at, last_seq)]
         return _written_anew(agent, said, cwd, home[agent])
     session_id = str(metadata.get("session"))
-    source = _main_source(lines)
+    source = main_source(lines)
     if last_seq is None:
-        async for child in conversation.children():  # older files have their subagents' lines between their own
-            lines += [line async for line in _lines(et, child)]
-        content, is_whole = _whole([line for line in lines if line.source == source])
-        path = await _source_path(et, conversation.owner, source)
-        return NativeSession(
-            agent=agent, session_id=session_id, path=path, content=content, is_original=is_whole, cwd=cwd
-        )
-    kept = [line for line in lines if line.source == source and line.seq <= last_seq]
-    content = _without_boundary(b"".join(line.line for line in kept), is_before=before_compaction is not None)
+        file = await whole_file(et, conversation, source)
+        path = Path(await source_path(et, conversation.owner, source))
+        if file.is_original or not _is_other(path, file.content):
+            return NativeSession(
+                agent=agent, session_id=session_id, path=path, content=file.content, is_original=file.is_original,
+                cwd=cwd, restored=file.restored, unreadable=file.unreadable, has_gaps=file.has_gaps,
+            )  # fmt: skip
+    else:
+        file = await file_up_to(et, conversation, source, last_seq)
+    content = _without_boundary(file.content, is_before=before_compaction is not None)
     fresh = str(uuid4())
     content = content.replace(session_id.encode(), fresh.encode())
-    path = _new_path(agent, fresh, cwd, home[agent])
-    return NativeSession(agent=agent, session_id=fresh, path=path, content=content, is_original=False, cwd=cwd)
+    return NativeSession(
+        agent=agent, session_id=fresh, path=_new_path(agent, fresh, cwd, home[agent]), content=content,
+        is_original=False, cwd=cwd, restored=file.restored, unreadable=file.unreadable, has_gaps=file.has_gaps,
+    )  # fmt: skip
+
+
+def _is_other(path: Path, content: bytes) -> bool:
+    """Whether there is a file with other content, such as what damage has left of it."""
+    return path.is_file() and path.read_bytes() != content
 
 
 async def _last_seq(
@@ -146,38 +160,6 @@ async def _last_seq(
             f"{conversation.id} has {count} compactions of its agent; there is no number {before_compaction}"
         )
     return summaries[before_compaction - 1] - 1
-
-
-async def _lines(et: Everthread, conversation: Conversation) -> AsyncIterator[ImportLine]:
-    after = 0
-    ref = Ref(conversation.owner, conversation.id)
-    while page := await et.store.imports.lines(ref, after=after, limit=_PAGE):
-        for line in page:
-            yield line
-        after = page[-1].seq
-
-
-def _main_source(lines: Sequence[ImportLine]) -> int:
-    """The file that most lines came from: a session can have been imported from several places."""
-    return Counter(line.source for line in lines).most_common(1)[0][0]
-
-
-async def _source_path(et: Everthread, owner: str, number: int) -> Path:
-    for source in await et.store.imports.sources(owner):
-        if source.number == number:
-            return Path(source.path)
-    raise NotFound("the file that this session came from is not known any more; name another with --output")
-
-
-def _whole(lines: Sequence[ImportLine]) -> tuple[bytes, bool]:
-    """The file as it was last read, and whether nothing of it is missing: what was erased here leaves a gap."""
-    content = bytearray()
-    is_whole = True
-    for line in sorted(lines, key=lambda line: line.first_byte):
-        if line.first_byte != NOT_IN_FILE:
-            is_whole &= line.first_byte == len(content)
-            content += line.line
-    return bytes(content), is_whole
 
 
 def _without_boundary(content: bytes, *, is_before: bool) -> bytes:
