@@ -34,6 +34,7 @@ from tests.imports.agent_files import (
     claude_line,
     claude_session,
     claude_subagent_file,
+    codex_event,
     codex_file,
     codex_item,
     named,
@@ -174,6 +175,33 @@ def test_messages_that_were_cut_out_stand_where_they_stood(quick: Quick, home: P
     made = quick("resume", SESSION, "--json").json
     assert made["restored"] == 3
     assert path.read_bytes() == b"".join([*lines, new])
+
+
+@pytest.mark.parametrize("arguments", [("--as", "codex"), ("--before-compaction", "1")])
+def test_a_session_that_was_resumed_and_continued_comes_back_as_it_was(
+    quick: Quick, home: Path, arguments: tuple[str, ...]
+) -> None:
+    quick("watch", "--once")
+    made = quick("resume", SESSION, *arguments, "--json").json
+    path = Path(made["path"])
+    quick("watch", "--once")
+    new = [codex_event(89, type="token_count"), codex_item(90, type="message", role="user", content="And a zebra?")]
+    more = [codex_item(91, type="message", role="assistant", content="Striped.")]
+    if made["agent"] != "codex":
+        new = [{"type": "mode"}, claude_line("new", "a6", "user", "And a zebra?", 90)]
+        more = [claude_line("more", "new", "assistant", "Striped.", 91)]
+    for lines in (new[:1], new[1:], more):
+        with path.open("ab") as file:
+            file.write(as_lines(lines))
+        quick("watch", "--once")
+    before = path.read_bytes()
+    path.unlink()
+    ran = quick("resume", made["session_id"])
+    assert (ran.code, ran.err) == (0, "")
+    assert path.read_bytes() == before
+    listed = quick("show", f"{made['agent']}:{made['session_id']}", "--json").lines
+    assert [one["text"] for one in listed] == ["And a zebra?", "Striped."]
+    assert quick("verify").code == 0
 
 
 def test_what_is_no_json_is_in_no_file_that_is_made(quick: Quick, home: Path) -> None:

@@ -141,9 +141,13 @@ class Follower:
         on_bytes: Callable[[int], None],
         newest: Mapping[str, str],
     ) -> None:
+        is_continued = lines.offset > 0
         while True:
             started, session = lines.offset, lines.last_session
             batch = await asyncio.to_thread(lines.read, file)
+            if is_continued and batch.messages:
+                is_continued = False
+                await self._add_what_was_written(file, batch, session, source)
             if batch.before and session is not None:
                 with suppress(NotFound):  # erased here meanwhile
                     await self._imports.write_at(
@@ -158,6 +162,24 @@ class Follower:
                 return
             if lines.last_session is not None:
                 await self._keep(lines, source, None)
+
+    async def _add_what_was_written(
+        self, file: BinaryIO, batch: Batch, session: str | None, source: ImportSource
+    ) -> None:
+        """Give the first message that follows in a file of `everthread resume` all lines before it: the log has their
+        messages in another conversation, and none of the lines."""
+        message, first_byte, line = batch.messages[0]
+        if not first_byte or message.session.id != session:
+            return
+        try:
+            ref = Ref(self._owner, session)
+            if any(one.source == source.number for one in await self._imports.lines(ref, after=0, limit=1)):
+                return
+        except NotFound:
+            pass
+        file.seek(0)
+        batch.messages[0] = message, 0, bytearray(await asyncio.to_thread(file.read, first_byte)) + line
+        batch.before.clear()
 
     async def _write(self, batch: Batch, lines: LineFile, source: ImportSource, newest: Mapping[str, str]) -> None:
         for _, group in groupby(batch.messages, key=lambda one: one[0].session.id):
