@@ -551,7 +551,17 @@ def test_a_session_is_named_with_or_without_its_agent_by_its_beginning(quick: Qu
     quick("watch", "--once")
     ran = quick("resume", SESSION[:8])
     assert ran.code == ExitCode.USAGE
-    assert "matches 2 sessions; give more characters" in ran.err
+    assert f"{SESSION[:8]!r} begins 2 ids" in ran.err
+
+
+def test_the_beginning_of_a_session_means_it_and_not_its_subagents(quick: Quick, home: Path) -> None:
+    quick("watch", "--once")
+    for name in (SESSION[:4], f"claude-code:{SESSION[:4]}", SESSION):
+        assert "Then fix it." in quick("show", name).out
+        assert "Then fix it." in quick("export", name, "-f", "md").out
+        assert quick("recall", name, "cookie").code == 0
+    assert "Found two cookies." in quick("show", f"{SESSION}:agent").out
+    assert quick("show", "9999").code == ExitCode.NOT_FOUND
 
 
 def test_what_claude_code_added_to_a_prompt_is_no_title_in_codex_either(quick: Quick, home: Path) -> None:

@@ -153,3 +153,11 @@ async def test_files_are_read_in_the_order_they_were_last_written_to(et: Everthr
         os.utime(path, (number, number))
     counts = await Importer(et, "local").import_path(tmp_path)
     assert counts.imported == [f"claude-code:{SESSION.replace('1111', f'{number:04}')}" for number in (1, 2, 3)]
+
+
+async def test_a_session_is_read_by_the_beginning_of_its_id_within_its_project(et: Everthread, tmp_path: Path) -> None:
+    await imported(et, written(tmp_path / "ours.jsonl", session(1, "A zebra.")))
+    await imported(et, written(tmp_path / "theirs.jsonl", session(2, "A horse.", cwd="/srv/eve/other")))
+    assert "A zebra." in await history(et).read("000")
+    assert "begins 2 ids" in await history(et).read("000", everywhere=True)
+    assert "no conversation" in await history(et).read("9999")

@@ -12,10 +12,11 @@ import typer
 
 from everthread.cli.app import app, command
 from everthread.cli.conversations import folded
-from everthread.cli.invocation import Invocation, find_conversation, only_one
+from everthread.cli.invocation import Invocation
 from everthread.cli.options import BranchOption, ConversationArgument, branch_name
 from everthread.cli.output import counted, format_time, printable
 from everthread.core import payloads
+from everthread.imports.find import find_conversation, only_one
 
 if TYPE_CHECKING:
     from everthread.compaction.compactor import CompactionDiff, CompactionOutcome

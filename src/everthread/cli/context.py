@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from everthread.cli.app import app, command
-from everthread.cli.invocation import Invocation, find_conversation
+from everthread.cli.invocation import Invocation
 from everthread.cli.options import (
     BranchOption,
     ConversationArgument,
@@ -21,6 +21,7 @@ from everthread.cli.options import (
 )
 from everthread.cli.output import counted, one_line
 from everthread.core.errors import Invalid, MissingExtra, NotFound
+from everthread.imports.find import find_conversation
 
 if TYPE_CHECKING:
     from everthread.cli.output import Styled

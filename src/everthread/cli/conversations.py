@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from everthread.cli.app import app, command
-from everthread.cli.invocation import Invocation, find_conversation
+from everthread.cli.invocation import Invocation
 from everthread.cli.options import BranchOption, ConversationArgument, branch_name
 from everthread.cli.output import Styled, counted, format_time, one_line, printable
 from everthread.core import payloads
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.ids import new_id
 from everthread.core.nouns import MAX_PAGE, Branch, Message, Receipt, Ref
+from everthread.imports.find import find_conversation
 
 if TYPE_CHECKING:
     from everthread.conversation import Conversation

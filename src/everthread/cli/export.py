@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from everthread.cli.app import app, command
-from everthread.cli.invocation import Invocation, find_conversation
+from everthread.cli.invocation import Invocation
 from everthread.core.errors import Conflict, Invalid
+from everthread.imports.find import find_conversation
 
 if TYPE_CHECKING:
     from everthread.history.export import Parts

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import everthread
-from everthread.core.errors import Invalid, MissingExtra, NotFound
-from everthread.core.nouns import MAX_PAGE
+from everthread.core.errors import MissingExtra, NotFound
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from everthread.cli.output import Output
-    from everthread.conversation import Conversation
     from everthread.core.jobs import Pace
     from everthread.instance import Everthread
     from everthread.settings import Settings
-
-_SHOWN_MATCHES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,34 +65,6 @@ class Invocation:
             raise NotFound(
                 f"no database at {self.shown_url}; name another with --database, or create it: everthread migrate"
             )
-
-
-async def find_conversation(et: Everthread, owner: str, given: str) -> Conversation:
-    """The conversation with this id, or the only one whose id begins so; the order of ids is that of their making, so
-    those of one day begin alike, and a few letters more tell them apart."""
-    with suppress(NotFound):
-        return await et.conversations.get(given, owner)
-    found: list[Conversation] = []
-    cursor = None
-    while True:
-        page = await et.conversations.list(owner, limit=MAX_PAGE, cursor=cursor, include_deleted=True)
-        found += [one for one in page.items if one.id.startswith(given)]
-        cursor = page.next_cursor
-        if cursor is None:
-            break
-    by_id = {one.id: one for one in found}
-    return by_id[only_one(given, by_id, "conversation", "`everthread ls` lists them")]
-
-
-def only_one(given: str, ids: Iterable[str], what: str, see: str) -> str:
-    """The id that was given, or the only one that begins so; else an error that says what it is an id of."""
-    matching = [id for id in ids if given and id.startswith(given)]
-    if given in matching or len(matching) == 1:
-        return given if given in matching else matching[0]
-    if not matching:
-        raise NotFound(f"no {what} {given!r}; {see}")
-    some = ", ".join(matching[:_SHOWN_MATCHES]) + (", …" if len(matching) > _SHOWN_MATCHES else "")
-    raise Invalid(f"{given!r} begins {len(matching):,} ids: {some}; give more of it", field=what)
 
 
 def is_postgres(url: str) -> bool:

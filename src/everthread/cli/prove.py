@@ -12,7 +12,7 @@ import typer
 
 from everthread import prove as proof
 from everthread.cli.app import app, command
-from everthread.cli.invocation import Invocation, find_conversation
+from everthread.cli.invocation import Invocation
 from everthread.cli.options import ConversationArgument
 from everthread.core.chain import settings_of
 from everthread.core.clock import system_clock, to_micros
@@ -20,6 +20,7 @@ from everthread.core.errors import Conflict, Invalid, MissingExtra
 from everthread.core.nouns import Ref
 from everthread.core.ports import Store
 from everthread.history.archive import entry_of
+from everthread.imports.find import find_conversation
 
 _PAGE = 500
 KeyOption = Annotated[

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from everthread.cli.app import app, command
-from everthread.cli.invocation import Invocation, find_conversation
+from everthread.cli.invocation import Invocation
 from everthread.cli.options import ConversationArgument
 from everthread.cli.output import Styled, format_time, one_line, printable
 from everthread.core.errors import NotFound
 from everthread.core.turns import TurnQuery, TurnState
+from everthread.imports.find import find_conversation
 
 if TYPE_CHECKING:
     from everthread.core.nouns import Message

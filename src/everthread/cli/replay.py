@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from everthread.cli.app import app, command
-from everthread.cli.invocation import Invocation, find_conversation
+from everthread.cli.invocation import Invocation
 from everthread.cli.options import (
     BranchOption,
     ConversationArgument,
@@ -26,6 +26,7 @@ from everthread.context.budget import Budget, output_reserve_of
 from everthread.core.clock import system_clock
 from everthread.core.errors import Invalid
 from everthread.core.nouns import Ref
+from everthread.imports.find import find_conversation
 from everthread.replay import Figures, Prices, Trial, fixed_window, full_history, read_transcript
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from everthread.cli.conversations import message_id_of
 from everthread.cli.invocation import Invocation
 from everthread.cli.output import counted
 from everthread.core.errors import Invalid
+from everthread.imports.find import find_conversation
 
 if TYPE_CHECKING:
     from everthread.imports.resume import NativeSession
@@ -42,7 +43,6 @@ async def resume(
 ) -> None:
     """Write a session file that Claude Code or Codex opens, from any point of it."""
     from everthread.imports.resume import (  # noqa: PLC0415 - startup
-        find_session,
         native_session,
         note_written,
         write_file,
@@ -51,7 +51,7 @@ async def resume(
     if at is not None and before_compaction is not None:
         raise Invalid("cannot be combined with --before-compaction", field="--at")
     async with cli.open() as et:
-        conversation = await find_session(et, cli.owner, session)
+        conversation = await find_conversation(et, cli.owner, session)
         message = None
         if at is not None:
             message = await conversation.message(await message_id_of(et, conversation, at))

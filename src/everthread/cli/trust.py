@@ -8,8 +8,9 @@ import typer
 
 from everthread.cli.app import app, command
 from everthread.cli.conversations import MessageArgument, message_id_of
-from everthread.cli.invocation import Invocation, find_conversation
+from everthread.cli.invocation import Invocation
 from everthread.cli.options import ConversationArgument
+from everthread.imports.find import find_conversation
 from everthread.recall.provenance import Spread
 
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from everthread.cli.app import app, command
-from everthread.cli.invocation import Invocation, find_conversation, only_one
+from everthread.cli.invocation import Invocation
 from everthread.cli.output import one_line
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.turns import Turn, TurnQuery
+from everthread.imports.find import find_conversation, only_one
 
 if TYPE_CHECKING:
     from everthread.context.read_view import SeenContext

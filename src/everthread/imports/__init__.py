@@ -13,6 +13,8 @@ whole           writes sessions of documents and databases, which have no lines
 follow          brings the log up to date with a file that grows, or was rewritten
 importer        `everthread import`
 watch           `everthread watch`: where the agents keep their sessions, and what changes there
+find            finds a conversation by the beginning of its id
+session_file    the file of a session, made of its lines in the log
 resume          `everthread resume`: sessions as files of their agents
 blame           `everthread blame`: the tool calls that named a file
 """

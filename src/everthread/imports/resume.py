@@ -30,7 +30,6 @@ from everthread.imports.session_file import file_up_to, lines_of, main_source, s
 from everthread.instance import Everthread
 
 TARGETS = {"claude": "claude-code", "codex": "codex"}
-_PAGE = 1000
 _OTHER_BLOCKS = {
     "image", "image_url", "input_image", "document", "file", "input_file", "audio", "input_audio", "video",
 }  # fmt: skip
@@ -64,32 +63,6 @@ class NativeSession:
         id = shlex.quote(self.session_id)
         verb = f"claude --resume {id}" if self.agent == "claude-code" else f"codex resume {id}"
         return f"cd {shlex.quote(self.cwd)} && {verb}" if self.cwd else verb
-
-
-async def find_session(et: Everthread, owner: str, name: str) -> Conversation:
-    """The conversation with this id, or with this id of its agent, or the only one whose id begins so."""
-    for id in (name, *(f"{agent}:{name}" for agent in TARGETS.values())):
-        try:
-            return await et.conversations.get(id, owner)
-        except (NotFound, Invalid):
-            continue
-    cursor: str | None = None
-    found: list[Conversation] = []
-    while True:
-        page = await et.conversations.list(owner, limit=_PAGE, cursor=cursor)
-        found += [one for one in page if _begins_so(one.id, name) and one.parent_id is None]
-        cursor = page.next_cursor
-        if cursor is None:
-            break
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise Invalid(f"{name!r} matches {len(found)} sessions; give more characters", field="session")
-    raise NotFound(f"no session {name!r}; `everthread ls` lists them")
-
-
-def _begins_so(id: str, name: str) -> bool:
-    return id.startswith(name) or id.partition(":")[2].startswith(name)
 
 
 async def native_session(

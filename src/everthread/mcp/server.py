@@ -21,6 +21,7 @@ from everthread.core.nouns import MAX_PAGE, Branch, Hits, Message
 from everthread.core.payloads import searchable
 from everthread.core.trust import Trust
 from everthread.history.search import search_by_words
+from everthread.imports.find import find_conversation
 from everthread.instance import Everthread
 from everthread.text.secrets import find_secrets, redact_secrets
 
@@ -60,11 +61,14 @@ class History:
     ) -> str:
         """Read messages of a session in order, from a seq on; searching gives both."""
         try:
-            conversation = await self._et.conversations.get(session, self._owner)
+            conversation = await find_conversation(
+                self._et, self._owner, session, among=lambda one: self._is_ours(one, everywhere)
+            )
         except EverthreadError as problem:
             return f"{problem}. `search_history` and `list_sessions` give the ids there are."
         if not self._is_ours(conversation, everywhere):
             return f"{session} belongs to another project; everywhere=true reads it."
+        session = conversation.id
         first_seq, limit = max(first_seq, 1), min(max(limit, 1), 100)
         branch, said = await _from_seq(conversation, first_seq, limit)
         lines = [f"{session}: {_title(conversation)}"]

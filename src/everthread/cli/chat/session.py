@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import everthread
-from everthread.cli.invocation import Invocation, find_conversation
+from everthread.cli.invocation import Invocation
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.nouns import MAX_PAGE
+from everthread.imports.find import find_conversation
 from everthread.instance import Everthread
 from everthread.turn.run import begin_turn
 from everthread.turn.tools.provider import DefaultTools
