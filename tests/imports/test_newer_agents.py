@@ -232,6 +232,19 @@ def test_what_gemini_makes_of_a_compressed_conversation_nobody_said() -> None:
     assert reader.sessions["gemini-cli:g1"].title == "Names of files"
 
 
+def test_what_gemini_s_model_got_from_a_tool_is_kept_with_what_was_shown_of_it() -> None:
+    result = [{"functionResponse": {"id": "c", "response": {"output": "line 1\nline 2"}}}]
+    calls = [
+        {"id": "c", "name": "read", "result": result, "resultDisplay": "Read 2 lines"},
+        {"id": "d", "name": "edit", "result": result, "resultDisplay": {"fileDiff": "+ line 2"}},
+        {"id": "e", "name": "ls", "resultDisplay": "Nothing there"},
+    ]
+    lines = [GEMINI[0], {"id": "m2", "type": "gemini", "content": "One", "toolCalls": calls}]
+    results = [one.payload for one in read(GeminiReader(PurePath("session.jsonl")), lines)[1:]]
+    assert [one["content"] for one in results] == ["line 1\nline 2", "line 1\nline 2", "Nothing there"]
+    assert [one.get("display") for one in results] == ["Read 2 lines", {"fileDiff": "+ line 2"}, None]
+
+
 async def test_a_subagent_of_gemini_is_a_child_of_its_session(et: Everthread, tmp_path: Path) -> None:
     chats = tmp_path / ".gemini" / "tmp" / "project" / "chats"
     (chats / "g1").mkdir(parents=True)

@@ -176,11 +176,13 @@ def _payloads(value: Mapping[str, Any], role: str, id: str) -> Iterator[dict[str
     })  # fmt: skip
     for call in calls:
         if call.get("result") is not None or call.get("resultDisplay") is not None:
-            shown = text_in(call.get("resultDisplay")) or _result_text(call.get("result"))
-            yield {
+            shown = call.get("resultDisplay")
+            content = text_in(shown) if call.get("result") is None else _result_text(call["result"])
+            yield without_none({
                 **common, "id": safe_id(id, call.get("id")), "role": "tool", "tool_call_id": call.get("id"),
-                "content": shown, **({"status": "error"} if call.get("status") == "error" else {}),
-            }  # fmt: skip
+                "content": content, "display": None if shown == content else shown,
+                "status": "error" if call.get("status") == "error" else None,
+            })  # fmt: skip
 
 
 def _content(content: object) -> Any:
