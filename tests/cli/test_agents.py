@@ -21,6 +21,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent
 
 from everthread.cli.errors import ExitCode
+from everthread.http.page import FOLDER as PAGE
 from everthread.imports.claude_code import ClaudeCodeReader
 from everthread.imports.codex import CodexReader
 from tests.cli.conftest import Quick
@@ -96,6 +97,9 @@ def test_what_is_written_while_it_watches_is_found_at_once(shell: Shell, home: P
             change = json.loads(watching.stdout.readline())
             assert (change["agent"], change["messages"]) == ("claude-code", 1)
             assert "unheard" in shell("search", "unheard").out
+            with path.open("ab") as file:
+                file.write(b"\x00\xff no JSON\n")
+            assert f"{path}:16: is not text" in json.loads(watching.stdout.readline())["not_read"]
             path.unlink()
             assert json.loads(watching.stdout.readline())["is_gone"] is True
         finally:
@@ -402,6 +406,7 @@ def test_every_line_of_a_watch_for_programs_is_json(shell: Shell, home: Path) ->
         try:
             first, second = (json.loads(watching.stdout.readline()) for _ in range(2))
             assert first["page"].startswith("http://127.0.0.1:")
+            assert first["is_built"] is (PAGE / "index.html").is_file()
             assert second["messages"] > 0
         finally:
             watching.terminate()

@@ -98,13 +98,15 @@ async def watch(
             async for change in changes:
                 _print_change(cli, change)
                 for problem in watcher.counts.problems[reported:]:
-                    cli.out.note(f"not read: {problem}")
+                    _print_problem(cli, problem)
                 reported = watcher.counts.problem_count
 
 
 @asynccontextmanager
 async def _page(cli: Invocation, et: Everthread, *, wanted: bool) -> AsyncIterator[asyncio.Event]:
     """Serve the page meanwhile, where that is wanted and possible. Yields what is set when it is time to stop."""
+    from everthread.http.page import FOLDER  # noqa: PLC0415 - an optional extra
+
     stopped = asyncio.Event()
     if not wanted:
         _stop_on_signals(stopped)
@@ -122,11 +124,14 @@ async def _page(cli: Invocation, et: Everthread, *, wanted: bool) -> AsyncIterat
         yield stopped
         return
     server = listening.result()
+    is_built = (FOLDER / "index.html").is_file()
     serving.add_done_callback(lambda _: stopped.set())  # the server hears Ctrl-C, and this from it
     if cli.out.json:
-        cli.out.document({"page": server.address})
+        cli.out.document({"page": server.address, "is_built": is_built})
     else:
         cli.out.text(f"the page: {server.address}")
+    if not is_built:
+        cli.out.note("the page is not built, so there is nothing to see at this address: run `make web` in the clone")
     cli.out.flush()
     if sys.stdout.isatty():
         with suppress(webbrowser.Error):
@@ -156,7 +161,17 @@ def _print_found(cli: Invocation, watcher: Watcher, folders: list[tuple[str, Pat
         )
 
 
+def _print_problem(cli: Invocation, problem: str) -> None:
+    if cli.out.json:
+        cli.out.document({"not_read": problem})
+        cli.out.flush()
+    else:
+        cli.out.note(f"not read: {problem}")
+
+
 def _print_change(cli: Invocation, change: FileChange) -> None:
+    if not (change.messages or change.revised or change.removed or change.is_gone):
+        return  # something could not be read
     if cli.out.json:
         cli.out.document(asdict(change))
     elif change.is_gone:

@@ -231,16 +231,17 @@ class Watcher:
         if path.name.endswith(PACKED_LINES) and await asyncio.to_thread(plain_path(path).exists):
             return None  # it is being packed: the plain file says what the session has
         counts = self.counts
-        before = (counts.messages, counts.revised, counts.removed)
+        before = (counts.messages, counts.revised, counts.removed, counts.problem_count)
         try:
             await self._read(path, folder)
         except StoreError as problem:
             if not self._is_following:
                 raise
             counts.add_problem(f"{path}: {problem}; will be retried")
-            return None
-        self._looked[path] = looked
-        new = (counts.messages - before[0], counts.revised - before[1], counts.removed - before[2])
+        else:
+            self._looked[path] = looked
+        now = (counts.messages, counts.revised, counts.removed, counts.problem_count)
+        new = [after - known for after, known in zip(now, before, strict=True)]
         if not any(new):
             return None
         return FileChange(agent=folder.agent, path=path, messages=new[0], revised=new[1], removed=new[2], is_gone=False)
