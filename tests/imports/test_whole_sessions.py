@@ -180,6 +180,21 @@ async def test_a_backup_that_was_restored_while_nobody_watched_is_seen(
     assert (await texts(et, id))[1] == "Renamed to alpha."
 
 
+@every_agent
+async def test_what_was_removed_is_on_its_branch_where_the_session_went_on_without_it(
+    put: Put, id: str, et: Everthread, tmp_path: Path
+) -> None:
+    one = watcher(et, tmp_path)
+    await swept(one, put(tmp_path, BEFORE, 0))
+    await swept(one, put(tmp_path, {"m1": "Rename it."}, 1000))
+    assert [message.is_removed for message in await shown(et, id)] == [False, True]
+    await swept(one, put(tmp_path, {"m1": "Rename it.", "m3": "To gamma."}, 2000))
+    assert await texts(et, id) == ["Rename it.", "To gamma."]
+    conversation = await et.conversations.get(id)
+    (other,) = [branch async for branch in conversation.branches() if not branch.is_active]
+    assert [message.is_removed async for message in conversation.messages(branch=other)] == [False, True]
+
+
 async def test_an_older_export_beside_a_newer_one_changes_nothing(et: Everthread, tmp_path: Path) -> None:
     newer, older = _cline(tmp_path / "a", AFTER, 0), _cline(tmp_path / "b", BEFORE, 0)
     for path in (newer, older):
