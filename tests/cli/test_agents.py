@@ -544,6 +544,8 @@ def test_images_that_do_not_go_over_to_another_agent_are_counted(quick: Quick, h
     ran = quick("resume", SESSION, "--as", "codex")
     assert "1 images or files are not in it" in ran.err
     assert quick("resume", SESSION).err == ""
+    for shown in (quick("show", SESSION), *(quick("export", SESSION, "-f", kind) for kind in ("md", "html"))):
+        assert "[image]" in shown.out
 
 
 def test_a_session_is_named_with_or_without_its_agent_by_its_beginning(quick: Quick, home: Path) -> None:

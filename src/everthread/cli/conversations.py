@@ -15,6 +15,7 @@ from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation
 from everthread.cli.options import BranchOption, ConversationArgument, branch_name
 from everthread.cli.output import Styled, counted, format_time, one_line, printable
+from everthread.context.content_blocks import media_labels
 from everthread.core import payloads
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.ids import new_id
@@ -208,7 +209,8 @@ def _as_text(message: Message, full: bool) -> Iterator[Styled]:
     for mark in _flags(message):
         yield f"  [{mark}]", "yellow"
     yield "\n", ""
-    text = printable(payloads.searchable(message.payload)).lstrip("\n")
+    labels = media_labels(payloads.fields(message.payload))
+    text = printable("\n".join((payloads.searchable(message.payload), *labels))).lstrip("\n")
     yield from ((f"       {line}\n", "") for line in (text if full else folded(text)).split("\n"))
 
 

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, get_args
 
+from everthread.context.content_blocks import media_labels
 from everthread.core import payloads
 from everthread.core.errors import Invalid
 from everthread.core.nouns import ConversationInfo, Message
@@ -106,10 +107,11 @@ def _is_shown(block: Block, parts: Parts) -> bool:
 def blocks_of(message: Message) -> list[Block]:
     """Return the blocks of a message: its thinking, its text, and its tool calls."""
     payload = message.payload
+    said = "\n".join(filter(None, (message.text, *media_labels(payloads.fields(payload)))))
     if message.role == "tool":
-        return [Block("result", message.text, message.name or "")]
+        return [Block("result", said, message.name or "")]
     thinking = [Block("thinking", text) for text in _thinking(payload)]
-    text = [Block("text", message.text)] if message.text else []
+    text = [Block("text", said)] if said else []
     return [*thinking, *text, *_calls(payload)]
 
 
