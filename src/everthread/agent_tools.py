@@ -93,7 +93,12 @@ async def history_search(
 
 async def _searched(conversation: Conversation, query: str, limit: int, max_tokens: int) -> AgentToolAnswer:
     room = max_tokens - _MARGIN_TOKENS - count_tokens(_DATA)
-    hits = await conversation.recall(query[:_QUERY_CHARACTERS], limit=limit, max_tokens=max(room, 0))
+    hits = await conversation.recall(
+        query[:_QUERY_CHARACTERS],
+        limit=limit,
+        max_tokens=max(room, 0),
+        show_secrets=True,  # as in all that the model of this conversation is shown of it
+    )
     if not hits:
         return AgentToolAnswer(
             text=f"Nothing found for {_echoed(query)}. Try fewer or different words, such as a name or a number."

@@ -935,13 +935,15 @@ class Conversation:
         max_tokens: int = 2000,
         scope: Scope | None = None,
         asked_at: datetime | None = None,
+        show_secrets: bool = False,
     ) -> RecallHits:
         """Find what was said about a question, however long ago and in whatever words, best first.
 
         Searches the active branch by words and, if there is an embedder, by meaning; with the scope `owner`, everything
         the owner has. Of a long message only the relevant passage is returned. Relative times in the question ("last
         week") are resolved as of `asked_at`, by default now. All hits together count to at most `max_tokens`. The
-        result says when an index is behind or a part did not answer.
+        result says when an index is behind or a part did not answer. What looks like a credential is masked, unless
+        `show_secrets`.
 
         ```python
         for hit in await conv.recall("What can my grandmother not eat?", limit=3):
@@ -967,7 +969,7 @@ class Conversation:
             at_least=limit,
         )
         await self._runtime.embed_if_behind(result.is_behind, self.owner, None if is_wide else self.id)
-        return result.hits(limit, max_tokens)
+        return result.hits(limit, max_tokens, show_secrets=show_secrets)
 
 
 def _check_request(system: object, query: object, tools: object, budget: object) -> None:

@@ -257,6 +257,7 @@ class ConversationProtocol(Protocol):
         max_tokens: int = 2000,
         scope: Scope | None = None,
         asked_at: datetime | None = None,
+        show_secrets: bool = False,
     ) -> RecallHits: ...
 
 

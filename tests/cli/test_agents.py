@@ -309,6 +309,25 @@ def test_secrets_are_masked_in_what_is_found_unless_asked(quick: Quick, home: Pa
     assert TOKEN in quick("search", "deploy token", "--show-secrets").out
 
 
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_secrets_are_masked_in_what_is_recalled_and_around_it_unless_asked(
+    quick: Quick, shell: Shell, form: tuple[str, ...]
+) -> None:
+    claude_file(shell.home, [
+        claude_line("u1", None, "user", "who opened the harbour gate today?", 1),
+        claude_line("u2", "u1", "user", f"the deploy token is {TOKEN} so use it", 2),
+    ])  # fmt: skip
+    quick("watch", "--once")
+    (id,) = (one["id"] for one in quick("ls", "--json").lines)
+    for question in ("deploy token", "harbour gate"):  # the second has the token in the message after it
+        asked = ("recall", id, question, "--around", "1", *form)
+        masked = quick(*asked).out
+        assert "deploy" in masked
+        assert "redacted" in masked
+        assert TOKEN not in masked
+        assert TOKEN in quick(*asked, "--show-secrets").out
+
+
 def test_install_writes_a_unit_that_starts_the_same_watch(
     quick: Quick, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

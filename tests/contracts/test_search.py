@@ -43,6 +43,24 @@ async def test_a_credential_is_masked_though_its_kind_was_not_known_when_it_was_
         assert key not in masked.snippet
         (shown,) = await et.search("zebra's key", meaning=meaning, show_secrets=True)
         assert key in shown.snippet
+    (recalled,) = await conv.recall("What is the zebra's key?")
+    assert key not in recalled.text
+    (recalled,) = await conv.recall("What is the zebra's key?", show_secrets=True)
+    assert key in recalled.text
+
+
+async def test_a_recalled_passage_is_masked_with_what_stands_around_it(et: Everthread, conv: Conversation) -> None:
+    key = "ghp_" + "a1B2" * 9
+    filler = " ".join(f"Sentence {number} is about the harbour and its boats." for number in range(200))
+    await conv.append(says(f"{filler} The zebra's key is {key} and the password: hunter2-Pr0d! {filler}"))
+    for question in ("What is the zebra's key?", "Which are all of the zebra's keys?"):
+        hits = await conv.recall(question, max_tokens=200)
+        assert hits[0].is_passage
+        assert "zebra" in hits[0].text
+        assert "[redacted: github]" in hits[0].text
+        assert key not in hits[0].text
+        assert "hunter2" not in hits[0].text
+        assert key in (await conv.recall(question, max_tokens=200, show_secrets=True))[0].text
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,21 @@ async def test_what_is_recalled_says_why(alice: httpx.AsyncClient, bob: httpx.As
     assert (await alice.get(f"{trip}/recall", params={"q": "allergy", "scope": "world"})).status_code == 422
 
 
+async def test_what_looks_like_a_credential_is_masked_in_what_is_recalled_unless_asked(
+    alice: httpx.AsyncClient, trip: str
+) -> None:
+    said = {"role": "user", "content": "The admin password: hunter2-Pr0d!, the deploy key is ghp_" + "a1B2" * 9}
+    await alice.post(f"{trip}/messages", json={"messages": [said]})
+    for question in ("What is the deploy key?", "Which are all the deploy keys?"):
+        masked = (await alice.get(f"{trip}/recall", params={"q": question})).text
+        assert "deploy" in masked
+        assert "hunter2" not in masked
+        assert "a1B2" not in masked
+        shown = (await alice.get(f"{trip}/recall", params={"q": question, "show_secrets": True})).text
+        assert "hunter2-Pr0d!" in shown
+        assert said["content"][-40:] in shown
+
+
 async def test_a_search_by_meaning_without_an_embedder_says_that_it_is_by_words(
     alice: httpx.AsyncClient, trip: str
 ) -> None:

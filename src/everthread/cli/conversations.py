@@ -13,7 +13,7 @@ import typer
 
 from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation
-from everthread.cli.options import BranchOption, ConversationArgument, branch_name
+from everthread.cli.options import BranchOption, ConversationArgument, SecretsOption, branch_name
 from everthread.cli.output import Styled, counted, format_time, one_line, printable
 from everthread.context.content_blocks import media_labels
 from everthread.core import payloads
@@ -245,9 +245,7 @@ async def search(
     meaning: Annotated[
         bool, typer.Option("--meaning", help="Also find messages that say the same in other words.")
     ] = False,
-    show_secrets: Annotated[
-        bool, typer.Option("--show-secrets", help="Do not mask what looks like a credential.")
-    ] = False,
+    show_secrets: SecretsOption = False,
 ) -> None:
     """Search messages by words, best match first."""
     text = " ".join(words)

@@ -28,6 +28,7 @@ ReserveOption = Annotated[
     int | None,
     typer.Option("--reserve", min=0, metavar="N", help="Tokens kept free for the answer: 4,096, or a quarter of less."),
 ]
+SecretsOption = Annotated[bool, typer.Option("--show-secrets", help="Do not mask what looks like a credential.")]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,11 +11,12 @@ import typer
 
 from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation
-from everthread.cli.options import ConversationArgument
+from everthread.cli.options import ConversationArgument, SecretsOption
 from everthread.cli.output import Styled, format_time, one_line, printable
 from everthread.core.errors import NotFound
 from everthread.core.turns import TurnQuery, TurnState
 from everthread.imports.find import find_conversation
+from everthread.text.secrets import redact_secrets
 
 if TYPE_CHECKING:
     from everthread.core.nouns import Message
@@ -53,6 +54,7 @@ async def recall(
     around: Annotated[
         int, typer.Option(min=0, max=50, metavar="N", help="Show so many messages before and after each, too.")
     ] = 0,
+    show_secrets: SecretsOption = False,
 ) -> None:
     """Show what earlier messages would be recalled for a question, best first."""
     from everthread.recall.policy import check_scope  # noqa: PLC0415 - startup
@@ -63,14 +65,13 @@ async def recall(
     where = None if scope is None else check_scope(scope)
     async with cli.open() as et:
         found = await find_conversation(et, cli.owner, conversation)
-        hits = await found.recall(text, limit=limit, max_tokens=max_tokens, scope=where)
-        beside = [await _beside(et, cli.owner, hit, around) for hit in hits]
+        hits = await found.recall(text, limit=limit, max_tokens=max_tokens, scope=where, show_secrets=show_secrets)
+        beside = [await _beside(et, cli.owner, hit, around, show_secrets=show_secrets) for hit in hits]
     if cli.out.json:
         cli.out.document(
             {
                 "hits": [
-                    asdict(hit) | {name: list(map(_as_row, those)) for name, those in beside_it.items() if around}
-                    for hit, beside_it in zip(hits, beside, strict=True)
+                    asdict(hit) | (beside_it if around else {}) for hit, beside_it in zip(hits, beside, strict=True)
                 ],
                 "only_weak": hits.only_weak,
                 "asks_for_several": hits.asks_for_several,
@@ -99,21 +100,25 @@ async def recall(
         cli.out.note("searched by words only; `everthread doctor` tells how to search by meaning too")
 
 
-async def _beside(et: Everthread, owner: str, hit: RecallHit, count: int) -> Mapping[str, Sequence[Message]]:
+async def _beside(
+    et: Everthread, owner: str, hit: RecallHit, count: int, *, show_secrets: bool
+) -> dict[str, list[dict[str, Any]]]:
     """So many messages right before a hit and right after it."""
     if not count:
-        return {"before": (), "after": ()}
+        return {"before": [], "after": []}
     conv = await et.conversations.get(hit.conversation_id, owner=owner)
     after = [message async for message in conv.messages(after=hit.seqs[-1], limit=count)]
-    return {"before": await conv.tail(count, before=hit.seqs[0]), "after": after}
+    beside = {"before": await conv.tail(count, before=hit.seqs[0]), "after": after}
+    return {name: [_as_row(one, show_secrets=show_secrets) for one in those] for name, those in beside.items()}
 
 
-def _as_row(message: Message) -> dict[str, Any]:
-    return {"seq": message.seq, "speaker": message.name or message.role, "text": message.text}
+def _as_row(message: Message, *, show_secrets: bool) -> dict[str, Any]:
+    text = message.text if show_secrets else redact_secrets(message.text)
+    return {"seq": message.seq, "speaker": message.name or message.role, "text": text}
 
 
-def _as_line(message: Message) -> Styled:
-    return f"{f'#{message.seq}':>6}  {one_line(message.name or message.role)}: {one_line(message.text)}\n", "dim"
+def _as_line(row: Mapping[str, Any]) -> Styled:
+    return f"{'#' + str(row['seq']):>6}  {one_line(row['speaker'])}: {one_line(row['text'])}\n", "dim"
 
 
 def _explained(hit: RecallHit) -> str:

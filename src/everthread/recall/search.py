@@ -212,16 +212,16 @@ class RecallResult:
         """Whether similarity in meaning took part."""
         return bool(self.similar.passages)
 
-    def hits(self, limit: int, max_tokens: int) -> RecallHits:
+    def hits(self, limit: int, max_tokens: int, *, show_secrets: bool) -> RecallHits:
         """At most so many, that together count to no more; what does not fit is passed over."""
         if self.asks_for_several:
-            return self._collected(limit, max_tokens)
+            return self._collected(limit, max_tokens, show_secrets=show_secrets)
         hits: list[RecallHit] = []
         for ranked in self.ranking:
             if len(hits) == limit:
                 break
             found = self.messages[ranked.message.entry_key]
-            hit = _as_hit(ranked, found)
+            hit = _as_hit(ranked, found, show_secrets=show_secrets)
             is_whole = hit.text == ranked.message.text
             tokens = found.entry.tokens if is_whole else count_tokens(hit.text)  # the log has counted whole ones
             if tokens <= max_tokens:
@@ -229,7 +229,7 @@ class RecallResult:
                 hits.append(hit)
         return self._as_hits(hits)
 
-    def _collected(self, limit: int, max_tokens: int) -> RecallHits:
+    def _collected(self, limit: int, max_tokens: int, *, show_secrets: bool) -> RecallHits:
         """The same for a question that asks for several things: a short quote of each message, those near each other as
         one hit."""
         quoted: dict[str, dict[int, RecallHit]] = {}
@@ -237,7 +237,7 @@ class RecallResult:
         for ranked in self.ranking:
             if count == MAX_QUOTED * limit:
                 break
-            hit = _as_hit(ranked, self.messages[ranked.message.entry_key])
+            hit = _as_hit(ranked, self.messages[ranked.message.entry_key], show_secrets=show_secrets)
             hit = replace(hit, text=shorten(hit.text, hit.words))
             tokens = count_tokens(hit.text) + _QUOTE_MARGIN_TOKENS
             if tokens <= max_tokens:
@@ -522,13 +522,18 @@ def _as_candidate(found: PlacedMessage) -> CandidateMessage | None:
     return CandidateMessage(found.entry_key, found.depth, found.conversation_id, entry.role, name, text, said_at)
 
 
-def _as_hit(ranked: RankedMessage, found: PlacedMessage) -> RecallHit:
+def _passage(ranked: RankedMessage, *, show_secrets: bool) -> str:
+    text, span = ranked.message.text, ranked.span
+    return text[span.start : span.end] if show_secrets else redact_secrets(text, span.start, span.end)
+
+
+def _as_hit(ranked: RankedMessage, found: PlacedMessage, *, show_secrets: bool) -> RecallHit:
     message = Message(found.entry)
     return RecallHit(
         conversation_id=found.conversation_id,
         ids=(message.id,),
         seqs=(found.seq,),
-        text=ranked.message.text[ranked.span.start : ranked.span.end].strip(),
+        text=_passage(ranked, show_secrets=show_secrets).strip(),
         score=round(ranked.score, 6),
         match=_match_of(ranked),
         said_at=message.said_at or message.created_at,
@@ -583,19 +588,13 @@ async def search_by_meaning(
     """What is recalled, in the shape of a search: on whichever branch, with a snippet of each."""
     result = await recall(services, owner, conversation, text, at_least=limit)
     query = parse_query(text)
-
-    def shown(ranked: RankedMessage) -> str:
-        text = ranked.message.text
-        masked = text if show_secrets else redact_secrets(text)
-        return text[ranked.span.start : ranked.span.end] if masked == text else masked
-
     return Hits(
         tuple(
             Hit(
                 conversation_id=ranked.message.conversation_id,
                 seq=result.messages[ranked.message.entry_key].seq,
                 id=result.messages[ranked.message.entry_key].entry.id,
-                snippet=snippet(shown(ranked), query),
+                snippet=snippet(_passage(ranked, show_secrets=show_secrets), query),
                 score=ranked.score,
                 match=_match_of(ranked),
             )

@@ -251,21 +251,23 @@ def _places(text: str, most: int, most_anchors: int | None = None) -> dict[str, 
     return places
 
 
-def redact_secrets(text: str) -> str:
+def redact_secrets(text: str, start: int = 0, end: int | None = None) -> str:
     """The text with a placeholder such as `[redacted: github]` wherever a secret seems to stand; all else as it was.
+    Of a part of it (`start` to `end`) what stands around it is read too: half a secret is not recognised as one.
 
     Every position is looked at, however many there are: what a flag may miss, a summary model must not see.
     """
+    end = len(text) if end is None else end
     pieces: list[str] = []
-    done = 0
+    done = start
+    read = 0
     for flag in _found(_places(text, len(text)), text):
-        if flag.end > done:
-            pieces += [
-                text[done : max(done, flag.start)],
-                *([f"[redacted: {flag.kind}]"] if flag.start >= done else []),
-            ]
-            done = _end_of_secret(flag, text)
-    return "".join((*pieces, text[done:]))
+        if flag.end > read:
+            is_new, read = flag.start >= read, _end_of_secret(flag, text)
+            if read > start and flag.start < end:
+                pieces += [text[done : max(done, flag.start)], *([f"[redacted: {flag.kind}]"] if is_new else [])]
+                done = read
+    return "".join((*pieces, text[done:end]))
 
 
 def _end_of_secret(flag: SecretFlag, text: str) -> int:

@@ -1141,6 +1141,7 @@ export interface paths {
                     max_tokens?: number;
                     scope?: ("conversation" | "owner") | null;
                     asked_at?: string | null;
+                    show_secrets?: boolean;
                 };
                 header?: never;
                 path: {

@@ -36,6 +36,7 @@ router = APIRouter(tags=["messages"], prefix="/conversations/{conversation_id}/m
 search_router = APIRouter(tags=["search"])
 recall_router = APIRouter(tags=["search"], prefix="/conversations/{conversation_id}")
 
+ShowSecrets = Annotated[bool, Query(description="Do not mask what looks like a credential.")]
 MAX_SEQ = 2**32 - 1
 MAX_RECALL_TOKENS = 1_000_000
 BranchParameter = Annotated[
@@ -238,7 +239,7 @@ async def search(
     conversation_id: Annotated[str | None, Query(min_length=1, max_length=MAX_ID_CHARACTERS)] = None,
     limit: Limit = 20,
     meaning: Annotated[bool, Query(description="Also find what was said in other words, as recall does.")] = False,
-    show_secrets: Annotated[bool, Query(description="Do not mask what looks like a credential.")] = False,
+    show_secrets: ShowSecrets = False,
 ) -> Response:
     """Search your messages by words or by meaning, in one conversation or in all; best first."""
     hits = await et.search(
@@ -329,9 +330,12 @@ async def recall(
     asked_at: Annotated[
         datetime | None, Query(description="The time that `yesterday` or 上周 are relative to; by default now.")
     ] = None,
+    show_secrets: ShowSecrets = False,
 ) -> Response:
     """Find what was said about a question, however long ago, best first; each hit says why it was found."""
-    hits = await conversation.recall(q, limit=limit, max_tokens=max_tokens, scope=scope, asked_at=asked_at)
+    hits = await conversation.recall(
+        q, limit=limit, max_tokens=max_tokens, scope=scope, asked_at=asked_at, show_secrets=show_secrets
+    )
     found = {
         "items": [asdict(hit) for hit in hits],
         "asks_for_several": hits.asks_for_several,
