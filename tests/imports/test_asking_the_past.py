@@ -113,7 +113,13 @@ async def test_only_who_starts_the_server_lets_a_model_ask_for_secrets(et: Evert
 
 async def test_no_credential_is_remembered(et: Everthread) -> None:
     assert "Not remembered" in await history(et).remember(f"The user's token is {TOKEN}")
-    assert not await et.memories.search("local", "token", limit=5)
+    for told in (
+        "the admin login is root / Passw0rd!",
+        "my password is correct-horse-9",
+        "curl -u admin:S3cretPw x.org",
+    ):
+        assert "Not remembered" in await history(et).remember(told)
+    assert not await et.memories.search("local", "token admin password", limit=5)
     assert "Remembered" in await history(et).remember("The user prefers tabs.")
 
 

@@ -4,8 +4,9 @@ The entry is flagged and its text is not altered. The rules are those of detect-
 key by its looks, and a few for newer forms it does not have yet. Left out are the rules that flag ordinary
 text and code: entropy and keywords, public IP addresses, and the passwords of IBM, Cloudant, SoftLayer and
 Artifactory that are known only by the name of their variable or by two letters. A password is known by a rule of our
-own: what stands after the word and a mark, if it looks like one (letters with a digit or a sign) and not like prose
-or code; a key after `api_key` and the like in the same way. No rule is ever verified online.
+own: what stands after the word and a mark or `is`, or is given to curl or mysql, if it looks like one (letters with a
+digit or a sign) and not like prose or code; a key after `api_key` and the like in the same way. No rule is ever
+verified online.
 
 This runs for every message on its way in, so a text is read once: each rule has literals, one of which is in every
 secret of its kind, and one pattern finds them all by their rarest characters. A rule's own pattern is tried only where
@@ -63,12 +64,37 @@ _PASSWORD_WORDS = ("password", "Password", "PASSWORD", "passwd", "Passwd", "PASS
 # template, another name for the same field.
 _IN_PASSWORD = r"[^\s\"'`<>{}\[\]()*$,;&|，。；、]"
 _LOOKS_STRONG = (
-    rf"(?={_IN_PASSWORD}{{0,127}}?[A-Za-z])(?={_IN_PASSWORD}{{0,127}}?[0-9!@#%^?~+])(?!{_IN_PASSWORD}{{0,127}}?passw)"
+    rf"(?={_IN_PASSWORD}{{0,127}}?[A-Za-z])(?={_IN_PASSWORD}{{0,127}}?[0-9!@#%^?~+])"
+    rf"(?!{_IN_PASSWORD}{{0,127}}?passw(?:or)?d)"
 )
 _IS_CODE = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![^\s,;)\"'`])|(?:https?|file)://"
 _PASSWORD = (
     r"(?i)(?:passw(?:or)?d|密码|口令)[\"'`]?\s{0,3}(?:=(?!=)|:=?|：|是|为)\s{0,3}[\"'`]?"
     rf"(?P<secret>(?!{_IS_CODE}){_LOOKS_STRONG}{_IN_PASSWORD}{{6,128}}+)(?![(\[$])"
+)
+# After `is` prose goes on: what stands there is a password if it has a digit, or a sign or a capital letter within, or
+# is three words with hyphens. Prose also counts (`128-bit`) and names algorithms (`sha256-hashed`).
+_LIKE_NO_WORD = (
+    rf"(?={_IN_PASSWORD}{{0,127}}?(?:[0-9]|[!@#%^~+][A-Za-z0-9]|(?-i:[a-z][A-Z]))|(?:[a-z]{{3,20}}-){{2,8}}[a-z]{{3,20}})"
+    rf"(?!{_IN_PASSWORD}{{0,127}}?passw(?:or)?d|[0-9]+-[a-z]|(?:sha|md|base|aes|rsa|argon|pbkdf|utf|oauth)-?[0-9])"
+)
+_TOLD_PASSWORD = (
+    r"(?i)pass(?:word|wd|phrase|code)(?:\s{1,3}(?:for|of|to|on)\s[^\n.,;:!?]{1,40}?)?"
+    r"(?:\s{1,3}(?:is|was)(?:\s{1,3}now)?\s{0,3}:?"
+    r"|\s{0,3}(?:=(?!=)|:=?))\s{1,3}[\"'`]?"
+    rf"(?P<secret>(?!{_IS_CODE}){_LIKE_NO_WORD}{_IN_PASSWORD}{{6,128}}+)(?![(\[$])"
+)
+_LOGIN = (
+    r"(?i)(?:login|credentials)\s{0,3}(?:is|are|was|:|=(?!=)|是|为|：)\s{0,3}[\"'`]?[a-z][\w.@-]{1,63}(?::|\s{1,3}/\s{1,3})"
+    rf"(?P<secret>(?!/|{_IS_CODE}){_LIKE_NO_WORD}(?:(?!/){_IN_PASSWORD}){{6,128}}+)(?![/(\[$])"
+)
+_OPTIONS = r"(?:[^\n|]|(?<=\\)\n){0,200}?\s"
+_PASSED_TO_CURL = (
+    rf"curl{_OPTIONS}(?:-u\s{{0,3}}|--user[\s=]\s{{0,3}})[\"'`]?[^\s:\"'`$]{{1,64}}:"
+    rf"(?P<secret>{_LOOKS_STRONG}{_IN_PASSWORD}{{6,128}}+)(?![(\[$])"
+)
+_PASSED_TO_MYSQL = (
+    rf"(?:mysql|mariadb)[\w-]{{0,10}}{_OPTIONS}-p[\"'`]?(?P<secret>{_LOOKS_STRONG}{_IN_PASSWORD}{{6,128}}+)(?![(\[$])"
 )
 
 _KEY_NAMES = (
@@ -77,12 +103,14 @@ _KEY_NAMES = (
     *(("api", "token"), ("access", "token"), ("auth", "token"), ("refresh", "token")),
 )
 # After its name a key is known by its looks: hexadecimal digits, small letters with four digits, or small and capital
-# letters with two, wherever in it they stand. What has one case and a `_` or `-` is the name of another variable.
+# letters with two, wherever in it they stand; a short one is in quotes. What has one case and a `_` or `-` is
+# the name of another variable.
 _API_KEY = (
     rf"(?i:{'|'.join(f'{first}[_-]?{second}' for first, second in _KEY_NAMES)})"
     r"[\"'`\\]{0,3}\s{0,3}(?:=(?!=)|:=?|：|是|为)\s{0,3}[\"'`\\]{0,3}"
     r"(?P<secret>(?:[0-9a-f]{24,200}|[0-9A-F]{24,200}|(?=(?:[a-z]{0,40}?[0-9]){4})[a-z0-9]{32,200}"
-    r"|(?=(?:[\w-]{0,200}?[0-9]){2})(?=[\w-]{0,200}?[a-z])(?=[\w-]{0,200}?[A-Z])[A-Za-z0-9_-]{20,200})(?![\w(\[$-]))"
+    r"|(?=(?:[\w-]{0,200}?[0-9]){2})(?=[\w-]{0,200}?[a-z])(?=[\w-]{0,200}?[A-Z])"
+    r"(?:[A-Za-z0-9_-]{20,200}|[A-Za-z0-9_-]{16,19}(?=[\"'`\\])))(?![\w(\[$-]))"
 )
 _API_KEY_WORDS = tuple(
     dict.fromkeys(
@@ -154,7 +182,10 @@ _RULES = (
     _Rule(kind="openrouter", detector=r"sk-or-v1-[0-9a-f]{64}(?!\w)", literals=("sk-or-v1-",)),
     _Rule(
         kind="aws",
-        detector=r"(?i)secret_?access_?key[\"']?\s{0,3}[=:]\s{0,3}[\"']?(?P<secret>[0-9A-Za-z/+]{40})(?![0-9A-Za-z/+=])",
+        # An excerpt or a copy may lack some of its forty characters.
+        detector=r"(?i)secret_?access_?key[\"']?\s{0,3}[=:]\s{0,3}[\"']?"
+        r"(?P<secret>(?:[0-9A-Za-z/+]{32,200}|(?=[A-Z/+]{0,31}[0-9])(?=[0-9/+]{0,31}[A-Z])[0-9A-Za-z/+]{16,31})"
+        r"(?![\w/+=(\[$-]|\.\w))",
         literals=("secret_access_key", "SECRET_ACCESS_KEY", "SecretAccessKey", "secretAccessKey"),
     ),
     _Rule(
@@ -163,6 +194,14 @@ _RULES = (
         literals=("Bearer", "bearer", "BEARER"),
     ),
     _Rule(kind="password", detector=_PASSWORD, literals=_PASSWORD_WORDS),
+    _Rule(
+        kind="password",
+        detector=_TOLD_PASSWORD,
+        literals=(*_PASSWORD_WORDS[:-2], "passphrase", "Passphrase", "passcode", "Passcode"),
+    ),
+    _Rule(kind="password", detector=_LOGIN, literals=("login", "Login", "credentials", "Credentials")),
+    _Rule(kind="password", detector=_PASSED_TO_CURL, literals=("curl",)),
+    _Rule(kind="password", detector=_PASSED_TO_MYSQL, literals=("mysql", "mariadb")),
     _Rule(kind="xai", detector=r"xai-[A-Za-z0-9]{40,}(?![\w-])", literals=("xai-",)),
     _Rule(kind="google", detector=r"GOCSPX-[A-Za-z0-9_-]{20,}", literals=("GOCSPX-",)),
     _Rule(kind="sk-key", detector=_SK_KEY, literals=("sk-",)),
