@@ -84,3 +84,34 @@ def test_the_title_counts_messages_and_branches_not_entries(page: Page, conversa
     page.goto(f"/#/c/{conversation}")
     expect(page.locator(".top .named")).to_contain_text("3 messages · 2 branches")
     expect(page.locator(".conversation", has_text="ways").get_by_title("3 messages")).to_be_visible()
+
+
+def test_a_branch_shows_neither_summaries_nor_recall_of_another(page: Page, server: str) -> None:
+    with httpx.Client(base_url=f"{server}/api/v1", timeout=60) as api:
+        id: str = api.post("/demo").raise_for_status().json()["id"]
+        branches = api.get(f"/conversations/{id}/branches").raise_for_status().json()["items"]
+        former = next(one["id"] for one in branches if one["is_active"])
+        forked = max(branches, key=lambda one: one["fork_seq"])
+        other = next(one for one in branches if one["id"] != forked["id"])
+        compactions = api.get(f"/conversations/{id}/compactions").raise_for_status().json()["items"]
+        assert [one for one in compactions if one["last_seq"] > forked["fork_seq"]]
+        recalled = page.get_by_label("Recalled for the last question").get_by_role("listitem")
+        summarized = page.locator('.map rect[data-kind="summary"]')
+        waiting = page.get_by_label("Compactions").get_by_role("listitem").filter(has_text="not in use on this branch")
+
+        api.put(f"/conversations/{id}/branches/{other['id']}/active").raise_for_status()
+        page.goto(f"/#/c/{id}")
+        expect(recalled.first).to_be_visible()
+        expect(summarized.first).to_be_visible()
+        expect(waiting).to_have_count(0)
+
+        api.put(f"/conversations/{id}/branches/{forked['id']}/active").raise_for_status()
+        with page.expect_response(lambda answer: "limit=1&" in answer.url and "before=" in answer.url):
+            page.reload()  # which turn is the last one of this branch is asked for after a while
+        page.wait_for_load_state("networkidle")
+        expect(waiting).to_have_count(len(compactions))
+        expect(page.locator(".band")).to_have_count(0)
+        expect(summarized).to_have_count(0)
+        expect(page.locator(".map rect[data-kind]")).to_have_count(forked["fork_seq"] + 2)
+        expect(recalled).to_have_count(0)
+        api.put(f"/conversations/{id}/branches/{former}/active").raise_for_status()

@@ -54,16 +54,24 @@ describe("folders and tags", () => {
 
 describe("the map", () => {
   const none: ReadonlySet<number> = new Set();
+  const gap = { after: 0, length: 0 };
   it("has no more bars than there is room, and none is lost that is rare", () => {
-    const bars = barsOf({ total: 100_000, compactions: [], window: new Set([100_000]), recalled: new Set([9]), pinned: new Set([50_000]) }, 150);
+    const bars = barsOf({ total: 100_000, gap, compactions: [], window: new Set([100_000]), recalled: new Set([9]), pinned: new Set([50_000]) }, 150);
     expect(bars).toHaveLength(150);
     expect([bars[0]?.kind, bars[74]?.kind, bars[149]?.kind]).toEqual(["recalled", "pinned", "window"]);
   });
   it("has one bar per message where there are few", () => {
-    expect(barsOf({ total: 3, compactions: [], window: none, recalled: none, pinned: none }, 150)).toHaveLength(3);
+    expect(barsOf({ total: 3, gap, compactions: [], window: none, recalled: none, pinned: none }, 150)).toHaveLength(3);
   });
   it("leads from its ends to the first and the last message", () => {
-    expect([seqAt(-1, 374), seqAt(0, 374), seqAt(1, 374), seqAt(2, 374)]).toEqual([1, 1, 374, 374]);
+    expect([seqAt(-1, 374, gap), seqAt(0, 374, gap), seqAt(1, 374, gap), seqAt(2, 374, gap)]).toEqual([1, 1, 374, 374]);
+  });
+  it("has no place for what was said on another branch", () => {
+    const forked = { after: 46, length: 320 };
+    const bars = barsOf({ total: 368, gap: forked, compactions: [], window: new Set([46, 367]), recalled: new Set([200]), pinned: none }, 150);
+    expect(bars).toHaveLength(48);
+    expect(bars.slice(-3).map((bar) => [bar.firstSeq, bar.kind])).toEqual([[46, "window"], [367, "window"], [368, "none"]]);
+    expect([seqAt(0, 368, forked), seqAt(45 / 47, 368, forked), seqAt(46 / 47, 368, forked), seqAt(1, 368, forked)]).toEqual([1, 46, 367, 368]);
   });
 });
 

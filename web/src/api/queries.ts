@@ -5,14 +5,14 @@ import { keepPreviousData, useInfiniteQuery, useMutation, useQuery, useQueryClie
 import { useEffect, useMemo, useState } from "react";
 
 import { arrangedIn, type Feedback, type Listed } from "../lib/conversations";
-import type { Compaction, Gauge, Message, Part, Version } from "../lib/model";
+import type { Compaction, Gauge, Message, OpenBranch, Part, Version } from "../lib/model";
 import type { Attached } from "../lib/uploads";
 import { blockOf } from "../lib/payload";
 import { quotationsIn } from "../lib/quotations";
 import { readChoices } from "../state/choices";
 import { watchedWindow } from "../state/watched";
 import { call, open } from "./http";
-import { compactionFrom, gaugeFrom, messageFrom, type Shape } from "./wire";
+import { compactionsFrom, gaugeFrom, messageFrom, type Shape } from "./wire";
 
 const PAGE = 200;
 /** Pages held at once: 2,000 messages, however long the conversation is. */
@@ -230,10 +230,21 @@ async function branchesOf(id: string): Promise<readonly Branch[]> {
   return items.map((one) => ({ id: one.id, lastSeq: one.leaf_seq, forkSeq: one.fork_seq, isActive: one.is_active, createdAt: one.created_at }));
 }
 
-/** How many messages were said in a conversation, on all its branches; null while that is not known. */
-export function useNewestSeq(id: string | null): number | null {
+/** The branch in sight: its greatest seq, and the seqs that it has no messages of because they were said elsewhere. */
+export function useOpenBranch(id: string): OpenBranch | null {
   const branches = useBranches(id).data;
-  return branches === undefined ? null : Math.max(0, ...branches.map((branch) => branch.lastSeq));
+  const shown = branches?.find((branch) => branch.isActive);
+  const forkSeq = shown?.forkSeq ?? 0;
+  const isLonger = shown !== undefined && shown.lastSeq > forkSeq;
+  const first = useQuery({
+    queryKey: ["first-after-fork", id, shown?.id ?? null, forkSeq],
+    enabled: isLonger && (branches?.length ?? 0) > 1,
+    queryFn: async () => (await messagesOf(id, { after: forkSeq, limit: 1, include_deleted: true })).items[0]?.seq ?? null,
+  }).data;
+  return useMemo(() => {
+    const elsewhere = isLonger ? Math.max(0, (first ?? 0) - forkSeq - 1) : 0;
+    return shown === undefined ? null : { lastSeq: shown.lastSeq, gap: { after: forkSeq, length: elsewhere } };
+  }, [shown, isLonger, first, forkSeq]);
 }
 
 /** What was said last on each branch, by the branch. */
@@ -362,6 +373,26 @@ const NOTHING_RECALLED: Recalled = { seqs: new Set(), answerId: null, questionSe
 /** What was recalled is of less interest than the messages themselves: it is asked for when those have come. */
 const LATER_MILLISECONDS = 1200;
 
+/** The newest turn that was answered and whose question is on the branch in sight. */
+function useNewestComplete(id: string, isWanted: boolean): TurnLine | undefined {
+  const complete = useTurns(id).data?.filter((turn) => turn.state === "complete");
+  const newest = complete?.[0]?.id ?? null;
+  return useQuery({
+    queryKey: ["newest-complete", id, newest],
+    enabled: isWanted && newest !== null,
+    queryFn: async (): Promise<TurnLine | null> => {
+      let left = complete ?? [];
+      while (left[0] !== undefined) {
+        const asked = left[0].questionSeq ?? 0;
+        const reached = (await messagesOf(id, { before: asked + 1, limit: 1, include_deleted: true })).items.at(-1)?.seq ?? 0;
+        if (reached === asked) return left[0];
+        left = left.filter((turn) => (turn.questionSeq ?? 0) <= Math.min(reached, asked - 1)); // all others are further on
+      }
+      return null;
+    },
+  }).data ?? undefined;
+}
+
 export function useRecalled(id: string): Recalled {
   const [isWanted, setWanted] = useState(false);
   useEffect(() => {
@@ -369,7 +400,7 @@ export function useRecalled(id: string): Recalled {
     const timer = setTimeout(() => setWanted(true), LATER_MILLISECONDS);
     return () => clearTimeout(timer);
   }, [id]);
-  const newest = useTurns(id).data?.find((turn) => turn.state === "complete");
+  const newest = useNewestComplete(id, isWanted);
   const seen = useSeen(id, newest?.id ?? null, isWanted && newest !== undefined);
   return useMemo(() => {
     const requests = newest === undefined ? [] : (seen.data ?? []);
@@ -398,8 +429,12 @@ export function useCompactions(id: string) {
     queryKey: ["compactions", id],
     enabled: id !== "",
     queryFn: async (): Promise<readonly Compaction[]> => {
-      const page = await call("get", "/conversations/{conversation_id}/compactions", { at: { conversation_id: id }, query: { limit: 200 } });
-      return page.items.map(compactionFrom);
+      const at = { conversation_id: id };
+      const [page, summary] = await Promise.all([
+        call("get", "/conversations/{conversation_id}/compactions", { at, query: { limit: 200 } }),
+        call("get", "/conversations/{conversation_id}/summary", { at }),
+      ]);
+      return compactionsFrom(page.items, summary.compactions);
     },
   });
 }

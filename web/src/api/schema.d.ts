@@ -1169,6 +1169,45 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/conversations/{conversation_id}/summary": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: {
+            parameters: {
+                query?: {
+                    branch?: string | null;
+                    level?: number | null;
+                };
+                header?: never;
+                path: {
+                    conversation_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Summary"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/conversations/{conversation_id}/todos": {
         parameters: {
             query?: never;
@@ -3066,6 +3105,10 @@ export interface components {
             jobs: {
                 [key: string]: number;
             } | null;
+        };
+        Summary: {
+            summary: string | null;
+            compactions: string[];
         };
         TodoOut: {
             content: string;

@@ -33,7 +33,20 @@ export function messageFrom(wire: Shape<"MessageOut">): Message {
   };
 }
 
-export function compactionFrom(wire: Shape<"CompactionOut">): Compaction {
+/** Those of a conversation, of which some ids are in the view of the branch in sight: the others are of another branch, or
+ * wait behind a gap. A framework's own are in no view of ours. */
+export function compactionsFrom(wires: readonly Shape<"CompactionOut">[], inView: readonly string[]): Compaction[] {
+  const children = new Map(wires.map((one) => [one.id, one.children]));
+  const live = new Set<string>();
+  const enter = (id: string) => {
+    live.add(id);
+    children.get(id)?.forEach(enter);
+  };
+  inView.forEach(enter);
+  return wires.map((wire) => ({ ...compactionFrom(wire), isLive: wire.is_live && (wire.trigger === "framework" || live.has(wire.id)) }));
+}
+
+function compactionFrom(wire: Shape<"CompactionOut">): Omit<Compaction, "isLive"> {
   return {
     id: wire.id,
     number: wire.number,
@@ -50,7 +63,6 @@ export function compactionFrom(wire: Shape<"CompactionOut">): Compaction {
     factsKept: wire.facts_kept,
     seconds: wire.seconds,
     createdAt: wire.created_at,
-    isLive: wire.is_live,
     endedAt: wire.undone_at ?? wire.invalid_at,
   };
 }

@@ -1,6 +1,6 @@
 /** The map of a conversation: every message has its place in it, however many there are, and a colour for how the model sees it. */
 
-import type { Compaction } from "./model";
+import type { Compaction, Gap } from "./model";
 import { outermost } from "./rows";
 
 export type MapKind = "none" | "summary" | "window" | "recalled" | "pinned";
@@ -15,6 +15,7 @@ export interface Bar {
 export interface Mapped {
   /** The greatest seq. */
   readonly total: number;
+  readonly gap: Gap;
   readonly compactions: readonly Compaction[];
   readonly window: ReadonlySet<number>;
   readonly recalled: ReadonlySet<number>;
@@ -22,11 +23,13 @@ export interface Mapped {
 }
 
 /** At most so many bars, each for the same number of messages. What is rare wins over what is common. */
-export function barsOf({ total, compactions, window, recalled, pinned }: Mapped, most: number): readonly Bar[] {
-  const length = Math.max(1, Math.min(total, most));
-  const slot = (seq: number): number => Math.min(length - 1, Math.max(0, Math.floor(((seq - 1) * length) / Math.max(1, total))));
-  const bars = Array.from({ length }, (_, index): Bar => ({ kind: "none", level: 0, firstSeq: Math.floor((index * total) / length) + 1 }));
+export function barsOf({ total, gap, compactions, window, recalled, pinned }: Mapped, most: number): readonly Bar[] {
+  const places = placeOf(total, gap);
+  const length = Math.max(1, Math.min(places, most));
+  const slot = (seq: number): number => Math.min(length - 1, Math.max(0, Math.floor(((placeOf(seq, gap) - 1) * length) / Math.max(1, places))));
+  const bars = Array.from({ length }, (_, index): Bar => ({ kind: "none", level: 0, firstSeq: seqOf(Math.floor((index * places) / length) + 1, gap) }));
   const paint = (seq: number, kind: MapKind) => {
+    if (seq > gap.after && seq <= gap.after + gap.length) return; // of another branch
     const index = slot(seq);
     bars[index] = { ...bars[index]!, kind };
   };
@@ -39,7 +42,17 @@ export function barsOf({ total, compactions, window, recalled, pinned }: Mapped,
   return bars;
 }
 
+/** The how-manieth message of the map it is: what was said on another branch has no place. */
+export function placeOf(seq: number, gap: Gap): number {
+  return seq <= gap.after ? seq : Math.max(gap.after, seq - gap.length);
+}
+
+function seqOf(place: number, gap: Gap): number {
+  return place <= gap.after ? place : place + gap.length;
+}
+
 /** The message at a height of the map, from 0 to 1. */
-export function seqAt(share: number, total: number): number {
-  return Math.min(total, Math.max(1, Math.round(share * (total - 1)) + 1));
+export function seqAt(share: number, total: number, gap: Gap): number {
+  const places = placeOf(total, gap);
+  return seqOf(Math.min(places, Math.max(1, Math.round(share * (places - 1)) + 1)), gap);
 }

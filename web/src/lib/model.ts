@@ -49,6 +49,7 @@ export interface Compaction {
   readonly factsKept: number;
   readonly seconds: number;
   readonly createdAt: string;
+  /** Whether it stands for its originals on the branch in sight, itself or within one that condenses it. */
   readonly isLive: boolean;
   /** When it ceased to stand for its originals: undone, or no longer true to them. */
   readonly endedAt: string | null;
@@ -81,4 +82,17 @@ export interface Gauge {
 export interface Version {
   readonly message: Message;
   readonly branch: string;
+}
+
+/** What the branch in sight has of the seqs of its conversation. */
+export interface OpenBranch {
+  /** The greatest. */
+  readonly lastSeq: number;
+  /** Those that were said on another branch before this one went on from a message. */
+  readonly gap: Gap;
+}
+
+export interface Gap {
+  readonly after: number;
+  readonly length: number;
 }

@@ -188,6 +188,7 @@ export const en = {
   timeline: "Compactions",
   noCompactions: "None yet: everything still fits in the window.",
   notLive: "undone",
+  notHere: "not in use on this branch",
   memories: "Memories",
   forget: "Forget",
   forgotten: "Forgotten.",

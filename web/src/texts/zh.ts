@@ -187,6 +187,7 @@ export const zh: Texts = {
   timeline: "压缩记录",
   noCompactions: "暂无：所有内容都还在窗口之内。",
   notLive: "已撤销",
+  notHere: "此分支未使用",
   memories: "记忆",
   forget: "忘记",
   forgotten: "已忘记。",

@@ -159,7 +159,7 @@ function Timeline({ conversation, onJump }: Props) {
           </div>
           <div className="saved" aria-hidden="true"><i style={{ width: `${Math.min(100, (100 * one.tokensAfter) / Math.max(1, one.tokensBefore))}%` }} /></div>
           <span className="faint">
-            {one.isLive ? (one.trigger === "manual" ? t.manual : t.automatic) : t.notLive} · {t.level(one.level)} · {moment(one.createdAt, language)}
+            {one.isLive ? (one.trigger === "manual" ? t.manual : t.automatic) : one.endedAt === null ? t.notHere : t.notLive} · {t.level(one.level)} · {moment(one.createdAt, language)}
           </span>
         </li>
       ))}

@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "react";
 
-import { barsOf, seqAt, type Mapped } from "../../lib/map";
+import { barsOf, placeOf, seqAt, type Mapped } from "../../lib/map";
 import { useTexts } from "../../texts";
 
 interface Props {
@@ -32,11 +32,11 @@ export function ConversationMap({ mapped, view, onGo }: Props) {
   const bars = useMemo(() => barsOf(mapped, Math.max(1, Math.floor(room / BAR))), [mapped, room]);
   const step = Math.min(WIDE_BAR, room / bars.length);
   const long = step * bars.length;
-  const { total } = mapped;
-  const place = (seq: number) => EDGE + ((seq - 1) / Math.max(1, total)) * long;
+  const { total, gap } = mapped;
+  const place = (seq: number) => EDGE + ((placeOf(seq, gap) - 1) / Math.max(1, placeOf(total, gap))) * long;
   const go = (event: React.PointerEvent, isFinal: boolean) => {
     const top = box.current?.getBoundingClientRect().top ?? 0;
-    onGo(seqAt((event.clientY - top - EDGE) / Math.max(1, long), total), isFinal);
+    onGo(seqAt((event.clientY - top - EDGE) / Math.max(1, long), total, gap), isFinal);
   };
   const move = (event: React.KeyboardEvent) => {
     const page = Math.max(1, (view?.last ?? 1) - (view?.first ?? 1));

@@ -4,9 +4,9 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, type RefObject } from "react";
 
-import { newestMessagesKey, useCompactions, useConversation, useGauge, useElsewhere, useMessages, useNewestSeq, useRecalled, type Recalled } from "../../api/queries";
+import { newestMessagesKey, useCompactions, useConversation, useGauge, useElsewhere, useMessages, useOpenBranch, useRecalled, type Recalled } from "../../api/queries";
 import { firstLine } from "../../lib/format";
-import type { Compaction, Message, Version } from "../../lib/model";
+import type { Compaction, Gap, Message, Version } from "../../lib/model";
 import { outermost, rowsOf, versionsOf, type Row } from "../../lib/rows";
 import { isOf, type Answer } from "../../state/answer";
 import { useTexts } from "../../texts";
@@ -47,6 +47,7 @@ const NEAR_PIXELS = 600;
 /** By then a page that was just loaded has been drawn, and one's place in it found again. */
 const SETTLE_MILLISECONDS = 150;
 const NOTHING: ReadonlySet<number> = new Set();
+const NO_GAP: Gap = { after: 0, length: 0 };
 const NO_SOURCES: Recalled["pieces"] = [];
 
 export function History(props: Props) {
@@ -113,8 +114,10 @@ export function History(props: Props) {
   const window = gauge.data?.windowSeqs ?? NOTHING;
   const summaries = useMemo(() => outermost(compactions.data ?? []), [compactions.data]);
   const pinned = useMemo(() => new Set([...(gauge.data?.parts.filter((part) => part.kind === "pinned").flatMap((part) => part.seqs) ?? []), ...messages.filter((one) => one.isPinned).map((one) => one.seq)]), [gauge.data, messages]);
-  const total = Math.max(useNewestSeq(conversation) ?? 0, messages.at(-1)?.seq ?? 0);
-  const mapped = useMemo(() => ({ total, compactions: compactions.data ?? [], window, recalled: recalled.seqs, pinned }), [total, compactions.data, window, recalled.seqs, pinned]);
+  const branch = useOpenBranch(conversation);
+  const total = Math.max(branch?.lastSeq ?? 0, messages.at(-1)?.seq ?? 0);
+  const gap = branch?.gap ?? NO_GAP;
+  const mapped = useMemo(() => ({ total, gap, compactions: compactions.data ?? [], window, recalled: recalled.seqs, pinned }), [total, gap, compactions.data, window, recalled.seqs, pinned]);
   const goOnMap = (seq: number, isFinal: boolean) => {
     const isLoaded = messages.length > 0 && messages[0]!.seq <= seq && seq <= messages.at(-1)!.seq;
     if (isLoaded) aim(seq);
