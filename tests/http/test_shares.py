@@ -100,6 +100,30 @@ async def test_a_revoked_a_replaced_and_a_wrong_link_lead_nowhere(
     assert (await owner.delete(f"{API}/conversations/trip/share")).json() == {"revoked": False}
 
 
+@pytest.mark.parametrize(
+    ("languages", "language", "told"),
+    [
+        ("zh-CN,zh;q=0.9,en;q=0.8", "zh", "链接无效或已被撤销。"),
+        ("fr, en-GB", "en", "This link is invalid or was revoked."),
+        ("", "en", "This link is invalid or was revoked."),
+    ],
+)
+async def test_a_browser_gets_a_page_where_a_link_leads_nowhere(
+    owner: httpx.AsyncClient, stranger: httpx.AsyncClient, languages: str, language: str, told: str
+) -> None:
+    path = await shared(owner)
+    await owner.delete(f"{API}/conversations/trip/share")
+    browsing = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8", "Accept-Language": languages}
+    revoked, mistyped = [await stranger.get(at, headers=browsing) for at in (path, "/shared/x")]
+    assert revoked.status_code == mistyped.status_code == 404
+    assert revoked.text == mistyped.text
+    assert told in revoked.text
+    assert f'lang="{language}"' in revoked.text
+    assert revoked.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in revoked.headers["content-security-policy"]
+    assert (await stranger.get(path)).json()["code"] == "not_found"
+
+
 async def test_what_is_deleted_or_erased_is_no_longer_shared(
     owner: httpx.AsyncClient, stranger: httpx.AsyncClient
 ) -> None:

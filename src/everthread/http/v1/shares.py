@@ -16,9 +16,9 @@ from hmac import compare_digest
 from secrets import token_urlsafe
 from typing import Any, Final
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from everthread.conversation import Conversation
 from everthread.core.access import SHARE_FIELD, without_share
@@ -37,6 +37,7 @@ SHARED_PATH: Final = "/shared/"
 """What begins so needs no key: the link is the key."""
 _SAID: Final = ("user", "assistant", "tool")
 """Who is shown: a system prompt is not for readers."""
+_NOWHERE: Final = {"en": "This link is invalid or was revoked.", "zh": "链接无效或已被撤销。"}
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
     "Cache-Control": "no-store",
@@ -92,9 +93,14 @@ async def revoke_share(conversation: ConversationDep) -> Response:
 
 
 @open_router.get(f"{SHARED_PATH}{{token}}", include_in_schema=False)
-async def read_shared(token: str, et: EverthreadDep) -> Response:
-    """The conversation as a page to read."""
-    conversation, parts = await _shared(et, token)
+async def read_shared(token: str, et: EverthreadDep, request: Request) -> Response:
+    """The conversation as a page to read; for a browser also what to read where there is none."""
+    try:
+        conversation, parts = await _shared(et, token)
+    except NotFound:
+        if "text/html" not in request.headers.get("accept", ""):
+            raise
+        return HTMLResponse(_no_page(request.headers.get("accept-language", "")), 404, _HEADERS)
     pieces = export(conversation.info, _said(conversation, parts), "html", parts)
     return StreamingResponse(pieces, headers=_HEADERS, media_type="text/html")
 
@@ -123,6 +129,18 @@ async def _shared(et: Everthread, token: str) -> tuple[Conversation, Parts]:
     ):
         raise _no_share()
     return conversation, Parts(kept.get("thinking") is True, kept.get("tools") is True)
+
+
+def _no_page(languages: str) -> str:
+    """In the language that the browser names first, of those that we speak."""
+    wanted = (one.strip().lower()[:2] for one in languages.split(","))
+    language = next((one for one in wanted if one in _NOWHERE), "en")
+    return (
+        f'<!doctype html><html lang="{language}"><meta charset="utf-8"><title>everthread</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        "<style>:root { color-scheme: light dark } body { font: 1.1rem/1.6 system-ui; margin: 20vh auto; width: "
+        f"min(32rem, 90vw); text-align: center }}</style><p>{_NOWHERE[language]}</p></html>"
+    )
 
 
 def _no_share() -> NotFound:
