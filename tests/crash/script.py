@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from everthread.core import payloads
+
 FULL_LANES = 3
 _SKELETON = (
     "append append append large keyed keyed repeat replace replace edit fork set_active pin unpin delete_message "
@@ -117,7 +119,11 @@ class _Author:
         self._add("append", messages=[self.said[self._target()]], key=None)
 
     def _replace(self) -> None:
-        self._add("append", messages=[self._message(self._target()), self._new_message()], key=None)
+        """Its words, by whoever said it."""
+        target = self._target()
+        role = payloads.role(self.said[target])
+        shape = self.dice.choice([one for one in _SHAPES if payloads.role(_shaped(one, "", 0)) == role])
+        self._add("append", messages=[self._message(target, shape), self._new_message()], key=None)
 
     def _edit(self) -> None:
         target = self._target()
