@@ -201,6 +201,8 @@ def _as_json(message: Message) -> dict[str, Any]:
 
 
 def _as_text(message: Message, full: bool) -> Iterator[Styled]:
+    from everthread.context.content_blocks import media_labels  # noqa: PLC0415 - startup
+
     yield f"{message.seq:>6} ", "dim"
     yield one_line(message.role), "bold"
     if message.name is not None:
