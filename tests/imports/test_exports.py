@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import zipfile
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -308,3 +309,15 @@ async def test_every_call_of_the_agents_sdk_is_a_call(et: Everthread, tmp_path: 
     assert [one.role for one in (search, lookup, screen)] == ["assistant", "assistant", "tool"]
     assert search.payload["tool_calls"][0]["args"]["query"] == "tea"
     assert (lookup.payload["tool_calls"][0]["name"], lookup.text) == ("lookup", "a teapot")
+
+
+async def test_what_claude_ai_exports_beside_conversations_is_no_error(et: Everthread, tmp_path: Path) -> None:
+    user = {"uuid": "u", "full_name": "Ada", "email_address": "ada@example.com"}
+    project = {"uuid": "p", "name": "House", "docs": [{"uuid": "d", "filename": "n.md", "content": "Notes."}]}
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w") as packed:
+        for name, value in (("conversations", CLAUDE_AI), ("users", user), ("projects", project)):
+            packed.writestr(f"{name}.json", json.dumps([value]))
+    counts = await imported(et, path)
+    assert (counts.problems, counts.imported) == ([], ["claude-ai:cl-1"])
+    assert counts.passed_over == [f"{path}: users.json", f"{path}: projects.json"]

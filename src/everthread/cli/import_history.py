@@ -77,6 +77,8 @@ def print_counts(cli: Invocation, counts: ImportCounts) -> None:
         f"{counted(counts.known, 'message')} {'was' if counts.known == 1 else 'were'} here already "
         f"({counted(counts.files, 'file')} read)"
     )
+    for file in counts.passed_over[:_SHOWN_PROBLEMS]:
+        cli.out.note(f"passed over: {file}: no conversations")
     shown = _some_of_each_file(counts.problems)[:_SHOWN_PROBLEMS]
     for problem in shown:
         cli.out.note(f"not read: {problem}")

@@ -260,6 +260,13 @@ def element_format(value: object) -> str | None:
     return next((name for name, fits in _ELEMENTS if fits(value)), None)
 
 
+def is_beside_conversations(value: object) -> bool:
+    """Whether this is what Claude.ai exports beside conversations: a user, or a project with its documents."""
+    if not isinstance(value, dict) or "uuid" not in value or "chat_messages" in value:
+        return False
+    return value.keys() >= {"full_name", "email_address"} or (isinstance(value.get("docs"), list) and "name" in value)
+
+
 def _is_span(value: Mapping[str, Any]) -> bool:
     return "attributes" in value and bool(value.keys() & {"traceId", "context", "trace_id"})
 

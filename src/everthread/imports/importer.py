@@ -27,7 +27,14 @@ from everthread.core.imports import ImportSource
 from everthread.imports import chat_exports, message_lists
 from everthread.imports.agent_databases import DATABASES
 from everthread.imports.chat_exports import Draft
-from everthread.imports.detect import Detected, Shape, detect, element_format, is_packed_beside
+from everthread.imports.detect import (
+    Detected,
+    Shape,
+    detect,
+    element_format,
+    is_beside_conversations,
+    is_packed_beside,
+)
 from everthread.imports.follow import MAX_RATIO, Follower, is_unchanged, source_name, stored_path
 from everthread.imports.gemini_cli import read_document
 from everthread.imports.line_file import READERS
@@ -124,11 +131,11 @@ class Importer:
     @contextmanager
     def _problems_under(self, temporary: Path, name: str) -> Iterator[None]:
         """Name what was unpacked to a temporary file by what it is to the user."""
-        before = len(self.counts.problems)
+        told = self.counts.problems, self.counts.passed_over
+        before = [len(one) for one in told]
         yield
-        self.counts.problems[before:] = [
-            problem.replace(str(temporary), name) for problem in self.counts.problems[before:]
-        ]
+        for one, known in zip(told, before, strict=True):
+            one[known:] = [text.replace(str(temporary), name) for text in one[known:]]
 
     def _files_in(self, folder: Path) -> list[Path]:
         if not folder.exists():
@@ -290,6 +297,10 @@ class Importer:
                 self.counts.add_problem(f"{file.path}: entry {number} {value}")
                 continue
             format = known if known == "task" else element_format(value)
+            if format is None and is_beside_conversations(value):
+                if str(file.path) not in self.counts.passed_over:
+                    self.counts.passed_over.append(str(file.path))
+                continue
             if format in gathered and isinstance(value, dict):
                 gathered[format].append(value)
                 gathered_bytes += weight

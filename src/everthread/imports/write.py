@@ -38,6 +38,8 @@ class ImportCounts:
     """Messages that were here already."""
     removed: int = 0
     """Messages that their program has removed since, and that are kept."""
+    passed_over: list[str] = field(default_factory=list)
+    """Files of a known kind that hold no conversations."""
     problems: list[str] = field(default_factory=list)
     """What could not be read, each with its place. Everything around it was."""
     problem_count: int = 0
