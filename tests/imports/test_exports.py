@@ -321,3 +321,19 @@ async def test_what_claude_ai_exports_beside_conversations_is_no_error(et: Evert
     counts = await imported(et, path)
     assert (counts.problems, counts.imported) == ([], ["claude-ai:cl-1"])
     assert counts.passed_over == [f"{path}: users.json", f"{path}: projects.json"]
+
+
+async def test_a_call_of_claude_ai_without_an_id_gets_one_that_its_result_names(et: Everthread, tmp_path: Path) -> None:
+    content: list[dict[str, Any]] = [
+        {"type": "tool_use", "name": "search", "input": {"query": "rent"}},
+        {"type": "tool_result", "name": "search", "content": [{"type": "text", "text": "Found."}]},
+        {"type": "tool_use", "id": "own", "name": "search", "input": {}},
+        {"type": "tool_result", "tool_use_id": "own", "content": "More."},
+    ]
+    answer = {"uuid": "a", "sender": "assistant", "content": content}
+    value = {**CLAUDE_AI, "chat_messages": [CLAUDE_AI["chat_messages"][0], answer]}
+    await imported(et, written(tmp_path / "export.json", [value]))
+    conversation = await et.conversations.get("claude-ai:cl-1")
+    payload = [message async for message in conversation.messages()][-1].payload
+    assert [call["id"] for call in payload["tool_calls"]] == ["a:call:1", "own"]
+    assert [block["tool_use_id"] for block in payload["content"]] == ["a:call:1", "own"]

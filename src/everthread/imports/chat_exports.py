@@ -108,9 +108,16 @@ def read_claude_ai(value: Mapping[str, Any]) -> Draft:
 def _claude_ai_message(id: str, message: Mapping[str, Any]) -> dict[str, Any]:
     blocks: list[Any] = []
     calls: list[dict[str, Any]] = []
+    unanswered: list[str] = []
     for block in message.get("content") or ():
-        if isinstance(block, dict) and block.get("type") == "tool_use":
-            calls.append(tool_call(block.get("id"), block.get("name"), block.get("input")))
+        kind = block.get("type") if isinstance(block, dict) else None
+        if kind == "tool_use":  # older exports give a call no id, and its result follows it
+            unanswered.append(str(block.get("id") or safe_id(id, "call", len(calls) + 1)))
+            calls.append(tool_call(unanswered[-1], block.get("name"), block.get("input")))
+        elif kind == "tool_result" and unanswered:
+            answered = str(block.get("tool_use_id") or unanswered[0])
+            unanswered = [one for one in unanswered if one != answered]
+            blocks.append({**block, "tool_use_id": answered})
         elif block:
             blocks.append(block)
     if not blocks and isinstance(message.get("text"), str):
