@@ -41,6 +41,6 @@ async def test_a_session_in_no_known_form_is_named_and_an_empty_one_waited_for(t
     (folder / "session-b.json").write_text("")
     async with everthread.open("memory://", worker=False) as et:
         watcher = Watcher(et, "local", agent_folders(tmp_path, {}))
-        assert [change async for change in watcher.sweep()] == []
+        assert [(one.path.name, one.messages) async for one in watcher.sweep()] == [("session-a.json", 0)]
         (problem,) = watcher.counts.problems
         assert problem.endswith("session-a.json: unrecognised format")

@@ -149,7 +149,7 @@ def _editor_storages(home: Path, environment: Mapping[str, str]) -> list[Path]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """What became of one file that had changed."""
+    """What became of one file that had changed; without any message where something of it could not be read."""
 
     agent: str
     path: Path
