@@ -24,7 +24,18 @@ from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreErr
 from everthread.core.events import Metrics
 from everthread.core.ids import LOCAL, check_conversation_id, check_id, new_id, owner_scope
 from everthread.core.jobs import JobReport, JobState, Pace
-from everthread.core.nouns import MAX_PAGE, ConversationInfo, EraseReport, Head, Hits, Page, Ref, VerifyReport
+from everthread.core.nouns import (
+    MAX_PAGE,
+    ConversationInfo,
+    EraseReport,
+    Head,
+    Hit,
+    Hits,
+    Message,
+    Page,
+    Ref,
+    VerifyReport,
+)
 from everthread.core.ports import ListOrder, ListPosition, NewConversation, Store
 from everthread.history import archive as archiving
 from everthread.history import blob_check, full_history, import_archive
@@ -700,3 +711,19 @@ def check_everthread(et: object) -> Everthread:
         kind = type(et).__name__
         raise Invalid(f"must be the database that `everthread.open(url)` returns, not {kind}{url}", field="et")
     return et
+
+
+async def found_messages(et: Everthread, owner: str, hits: Hits) -> list[tuple[Hit, Conversation, Message]]:
+    """Each hit with its conversation and its message. What was erased between the search and the look is left out."""
+    ids = {hit.conversation_id for hit in hits}
+    found = await asyncio.gather(*(et.conversations.get(id, owner) for id in ids), return_exceptions=True)
+    conversations = {one.id: one for one in found if isinstance(one, Conversation)}
+    known = [hit for hit in hits if hit.conversation_id in conversations]
+    said = await asyncio.gather(
+        *(conversations[hit.conversation_id].message(hit.id) for hit in known), return_exceptions=True
+    )
+    return [
+        (hit, conversations[hit.conversation_id], message)
+        for hit, message in zip(known, said, strict=True)
+        if isinstance(message, Message)
+    ]

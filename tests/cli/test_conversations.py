@@ -152,6 +152,11 @@ def test_search_finds_words_of_any_language(talk: Quick) -> None:
     (hit,) = talk("search", "lighthouse", "--json").json["hits"]
     assert (hit["conversation_id"], hit["seq"], hit["id"]) == ("c1", 2, "a1")
     assert "lighthouse" in hit["snippet"]
+    assert (hit["role"], hit["conversation_title"]) == ("assistant", "The harbour")
+    (hit,) = talk("search", "harbour", "--json").json["hits"]
+    assert (hit["name"], hit["said_at"]) == ("ada", "2024-02-03T04:05:06+00:00")
+    told = talk("search", "harbour").out
+    assert all(part in told for part in ("The harbour", "user", "2024-02-03 04:05:06"))
     assert [hit["seq"] for hit in talk("search", "帮助", "--json").json["hits"]] == [3]
     assert "c1" in talk("search", "harbour", "--conversation", "c1").out
     assert talk("search", "harbour", "--conversation", "gone").code == 3

@@ -111,6 +111,17 @@ async def test_only_who_starts_the_server_lets_a_model_ask_for_secrets(et: Evert
             assert (TOKEN in told) is is_allowed
 
 
+async def test_what_is_found_says_who_said_it_when_and_whether_it_is_a_weak_match(
+    et: Everthread, tmp_path: Path
+) -> None:
+    said = [{**line, "timestamp": "2026-05-01T10:00:00Z"} for line in session(1, "The cookie is named zebra.")]
+    await imported(et, written(tmp_path / "a.jsonl", said))
+    strong = (await history(et).search("zebra cookie")).splitlines()[0]
+    assert "user 2026-05-01 10:00 UTC: " in strong
+    (weak, _) = (await history(et).recall("Which harbour, lighthouse, mountain and river has a zebra?")).splitlines()
+    assert "user 2026-05-01 10:00 UTC (weak match): " in weak
+
+
 async def test_no_credential_is_remembered(et: Everthread) -> None:
     assert "Not remembered" in await history(et).remember(f"The user's token is {TOKEN}")
     for told in (

@@ -21,6 +21,7 @@ from everthread.core.errors import Invalid, NotFound
 from everthread.core.ids import new_id
 from everthread.core.nouns import MAX_PAGE, Branch, Message, Receipt, Ref
 from everthread.imports.find import find_conversation
+from everthread.text.secrets import redact_secrets
 
 if TYPE_CHECKING:
     from everthread.conversation import Conversation
@@ -201,7 +202,6 @@ def _as_json(message: Message) -> dict[str, Any]:
 
 
 def _as_text(message: Message, full: bool) -> Iterator[Styled]:
-    from everthread.context.content_blocks import media_labels  # noqa: PLC0415 - startup
 
     yield f"{message.seq:>6} ", "dim"
     yield one_line(message.role), "bold"
@@ -250,6 +250,8 @@ async def search(
     show_secrets: SecretsOption = False,
 ) -> None:
     """Search messages by words, best match first."""
+    from everthread.instance import found_messages  # noqa: PLC0415 - startup
+
     text = " ".join(words)
     if not text.strip():
         raise typer.BadParameter("give words to search for, such as: everthread search passport")
@@ -259,10 +261,20 @@ async def search(
         hits = await et.search(
             text, owner=cli.owner, conversation=conversation, limit=limit, meaning=meaning, show_secrets=show_secrets
         )
+        found = [
+            {
+                **asdict(hit),
+                "conversation_title": one.title if show_secrets else redact_secrets(one.title or "") or None,
+                "role": message.role,
+                "name": message.name,
+                "said_at": message.said_at or message.created_at,
+            }
+            for hit, one, message in await found_messages(et, cli.owner, hits)
+        ]
     if cli.out.json:
         cli.out.document(
             {
-                "hits": list(hits),
+                "hits": found,
                 "truncated": hits.truncated,
                 "by_meaning": hits.by_meaning,
                 "why_words_alone": hits.why_words_alone,
@@ -270,7 +282,14 @@ async def search(
             }
         )
         return
-    cli.out.table(("^conversation", ">seq", "*text"), [(hit.conversation_id, hit.seq, hit.snippet) for hit in hits])
+    cli.out.table(
+        ("^conversation", "~title", ">seq", "role", "?said", "*text"),
+        [
+            (hit["conversation_id"], hit["conversation_title"] or "", hit["seq"], hit["role"],
+             format_time(hit["said_at"]), hit["snippet"])
+            for hit in found
+        ],
+    )  # fmt: skip
     if hits and all(hit.match == "weak" for hit in hits):
         cli.out.note("only weak matches: no message has all of what you search for")
     if hits.truncated:

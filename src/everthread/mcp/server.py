@@ -7,17 +7,19 @@ only, and what looks like a credential is masked. What is found is quoted as dat
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import suppress
 from hashlib import sha256
 from importlib.metadata import version
 from inspect import Parameter, Signature, signature
+from itertools import islice
 from pathlib import PurePath
 from typing import Any
 
 from mcp.server.fastmcp import Context, FastMCP
 
 from everthread.conversation import Conversation
-from everthread.core.errors import EverthreadError, NotFound
-from everthread.core.nouns import MAX_PAGE, Branch, Hits, Message
+from everthread.core.errors import Erased, EverthreadError, NotFound
+from everthread.core.nouns import MAX_PAGE, Branch, Hit, Hits, Message
 from everthread.core.payloads import searchable
 from everthread.core.trust import Trust
 from everthread.history.search import search_by_words
@@ -128,26 +130,32 @@ class History:
                     show_secrets=show_secrets,
                 )  # fmt: skip
                 more = await self._lines(within, limit, everywhere)
-                lines = list(dict.fromkeys((*lines, *more)))[:limit]
+                lines |= {ids: line for ids, line in more.items() if ids not in lines}
         except EverthreadError as problem:
             return str(problem)
         if not lines:
             return f"Nothing was found{self._where(everywhere)}. Try fewer or other words, or everywhere=true."
-        return "\n".join([*lines, "read_messages(session=…, first_seq=…) shows what stands around a message."])
+        return "\n".join(
+            [
+                *islice(lines.values(), limit),
+                "read_messages(session=…, first_seq=…) shows what stands around a message.",
+            ]
+        )
 
-    async def _lines(self, hits: Hits, limit: int, everywhere: bool) -> list[str]:
+    async def _lines(self, hits: Hits, limit: int, everywhere: bool) -> dict[tuple[str, str], str]:
+        """A line for each of ours, by the ids of its session and its message."""
         known: dict[str, Conversation] = {}
-        lines: list[str] = []
+        lines: dict[tuple[str, str], str] = {}
         for hit in hits:
-            if hit.conversation_id not in known:
-                try:
+            if len(lines) == limit:
+                break
+            with suppress(NotFound, Erased):  # meanwhile
+                if hit.conversation_id not in known:
                     known[hit.conversation_id] = await self._et.conversations.get(hit.conversation_id, self._owner)
-                except NotFound:
-                    continue
-            conversation = known[hit.conversation_id]
-            if self._is_ours(conversation, everywhere) and len(lines) < limit:
-                snippet = " ".join(hit.snippet.split())
-                lines.append(f'- session="{conversation.id}" seq={hit.seq} ({_title(conversation)}): {snippet}')
+                conversation = known[hit.conversation_id]
+                if self._is_ours(conversation, everywhere):
+                    said = await conversation.message(hit.id)
+                    lines[hit.conversation_id, hit.id] = _found_line(hit, conversation, said)
         return lines
 
     def _is_ours(self, conversation: Conversation, everywhere: bool) -> bool:
@@ -173,6 +181,15 @@ async def _from_seq(conversation: Conversation, first_seq: int, limit: int) -> t
             if other and other[0].seq == first_seq:
                 return branch, other
     return None, said
+
+
+def _found_line(hit: Hit, conversation: Conversation, message: Message) -> str:
+    """What was found, where, and who said it when."""
+    at = message.said_at or message.created_at
+    weak = "" if hit.match == "strong" else " (weak match)"
+    snippet = " ".join(hit.snippet.split())
+    said = f"{message.role} {at:%Y-%m-%d %H:%M} UTC"
+    return f'- session="{conversation.id}" seq={hit.seq} ({_title(conversation)}) {said}{weak}: {snippet}'
 
 
 def _title(conversation: Conversation) -> str:

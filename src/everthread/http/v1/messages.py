@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import asdict
 from datetime import datetime
 from functools import partial
@@ -12,11 +11,10 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from everthread.conversation import Conversation
 from everthread.core import payloads
 from everthread.core.errors import Invalid
 from everthread.core.ids import MAX_ID_CHARACTERS
-from everthread.core.nouns import Hits, MatchStrength, Message
+from everthread.core.nouns import MatchStrength
 from everthread.http.dependencies import (
     MAX_SEARCH_CHARACTERS,
     CallerDep,
@@ -28,7 +26,7 @@ from everthread.http.dependencies import (
 )
 from everthread.http.responses import JsonResponse
 from everthread.http.v1.schemas import MessageOut, MessagePage, Receipts, message_out, receipt_out
-from everthread.instance import Everthread
+from everthread.instance import found_messages
 from everthread.recall.policy import Scope
 from everthread.recall.provenance import ReachedRequest, Spread
 
@@ -251,35 +249,22 @@ async def search(
         show_secrets=show_secrets,
     )
     found = {
-        "items": await _hits_out(et, caller.owner, hits),
+        "items": [
+            {
+                **asdict(hit),
+                "conversation_title": conversation.title,
+                "role": message.role,
+                "name": message.name,
+                "said_at": message.said_at or message.created_at,
+            }
+            for hit, conversation, message in await found_messages(et, caller.owner, hits)
+        ],
         "truncated": hits.truncated,
         "by_meaning": hits.by_meaning,
         "why_words_alone": hits.why_words_alone,
         "is_behind": hits.is_behind,
     }
     return JsonResponse(found)
-
-
-async def _hits_out(et: Everthread, owner: str, hits: Hits) -> list[dict[str, Any]]:
-    """What was erased between the search and the look is left out."""
-    ids = {hit.conversation_id for hit in hits}
-    found = await asyncio.gather(*(et.conversations.get(id, owner) for id in ids), return_exceptions=True)
-    conversations = {one.id: one for one in found if isinstance(one, Conversation)}
-    known = [hit for hit in hits if hit.conversation_id in conversations]
-    said = await asyncio.gather(
-        *(conversations[hit.conversation_id].message(hit.id) for hit in known), return_exceptions=True
-    )
-    return [
-        {
-            **asdict(hit),
-            "conversation_title": conversations[hit.conversation_id].title,
-            "role": message.role,
-            "name": message.name,
-            "said_at": message.said_at or message.created_at,
-        }
-        for hit, message in zip(known, said, strict=True)
-        if isinstance(message, Message)
-    ]
 
 
 class RecallHitOut(BaseModel):
