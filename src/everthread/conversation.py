@@ -73,6 +73,9 @@ _OFFLOAD_BYTES: Final = 65_536
 _MOST_UNREAD: Final = 200
 """So many messages before the window may be unread for memories: earlier contexts have seen them in theirs."""
 
+_NEWEST = 12
+"""Among so many of the newest messages that of the user is looked for which may be the question itself."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Gathered:
@@ -942,7 +945,8 @@ class Conversation:
         Searches the active branch by words and, if there is an embedder, by meaning; with the scope `owner`, everything
         the owner has. Of a long message only the relevant passage is returned. Relative times in the question ("last
         week") are resolved as of `asked_at`, by default now. All hits together count to at most `max_tokens`. The
-        result says when an index is behind or a part did not answer. What looks like a credential is masked, unless
+        result says when an index is behind or a part did not answer. What the user said last is left out if it is the
+        question itself. What looks like a credential is masked, unless
         `show_secrets`.
 
         ```python
@@ -969,6 +973,7 @@ class Conversation:
             at_least=limit,
         )
         await self._runtime.embed_if_behind(result.is_behind, self.owner, None if is_wide else self.id)
+        result = result.without_question(self.id, await self.tail(_NEWEST), query)
         return result.hits(limit, max_tokens, show_secrets=show_secrets)
 
 

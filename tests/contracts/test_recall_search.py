@@ -103,6 +103,18 @@ async def test_the_words_of_asking_find_nothing(conv: Conversation) -> None:
         assert not any(instead in hit.words for hit in hits)
 
 
+async def test_a_question_that_was_just_asked_is_not_its_own_answer(conv: Conversation) -> None:
+    question = "When does the harbour open?"
+    await conv.append([said("The harbour opens at six."), said("Noted.", role="assistant"), said(question)])
+    for called in ([], [said("I look it up.", role="assistant")]):
+        await conv.append(called)
+        (hit,) = await conv.recall(question, limit=1)
+        assert hit.text == "The harbour opens at six."
+    assert question in [hit.text for hit in await conv.recall("When will the harbour open?")]
+    await conv.append([said("And the lighthouse?")])
+    assert question in [hit.text for hit in await conv.recall(question)], "it is not the newest any more"
+
+
 async def test_a_hit_says_where_it_is_from(conv: Conversation) -> None:
     (receipt,) = await conv.append([said("The harbour opens at six.", at=MONDAY, name="Ann")])
     (hit,) = await conv.recall("When does the harbour open?")

@@ -212,6 +212,16 @@ class RecallResult:
         """Whether similarity in meaning took part."""
         return bool(self.similar.passages)
 
+    def without_question(self, conversation: str, newest: Sequence[Message], question: str) -> RecallResult:
+        """The same without the question itself if it is, word for word, what the user said last: no answer."""
+        asked = next((one for one in reversed(newest) if one.role == "user"), None)
+        if asked is None or asked.text.strip() != question.strip():
+            return self
+        found = {
+            key for key, one in self.messages.items() if (one.conversation_id, one.seq) == (conversation, asked.seq)
+        }
+        return replace(self, ranking=self.ranking.without(found))
+
     def hits(self, limit: int, max_tokens: int, *, show_secrets: bool) -> RecallHits:
         """At most so many, that together count to no more; what does not fit is passed over."""
         if self.asks_for_several:
