@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,19 @@ def test_older_revisions_are_shown_when_asked(quick: Quick) -> None:
     assert [m["text"] for m in quick("show", "c", "--json").lines] == ["second"]
     assert [m["text"] for m in quick("show", "c", "--revisions", "--json").lines] == ["first", "second"]
     assert "[revision 2]" in quick("show", "c").out
+
+
+def test_what_has_no_time_of_its_own_and_what_is_only_thought_is_shown_as_such(quick: Quick, tmp_path: Path) -> None:
+    file = tmp_path / "chat.json"
+    file.write_text(json.dumps({"id": "sg", "conversations": [{"from": "human", "value": "Hi"}]}))
+    assert quick("import", str(file)).code == 0
+    (id,) = (one["id"] for one in quick("ls", "--json").lines)
+    assert "user  –  " in quick("show", id).out
+    thought = {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "x"}], "id": "t"}
+    quick("append", "c", input=[thought])
+    shown = quick("show", "c").out
+    assert "[thinking]" in shown
+    assert "–" not in shown
 
 
 def test_search_finds_words_of_any_language(talk: Quick) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _NAMED_BRANCHES = 10
 FOLDED_LINES = 8
 FOLDED_CHARACTERS = 700
+_THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
 
 
 @command(app)
@@ -207,13 +208,23 @@ def _as_text(message: Message, full: bool) -> Iterator[Styled]:
     yield one_line(message.role), "bold"
     if message.name is not None:
         yield f" ({one_line(message.name)})", ""
-    yield f"  {format_time(message.said_at or message.created_at)}  {one_line(message.id)}", "dim"
+    # When an imported message was written here says nothing about when it was said.
+    at = message.said_at or (None if message.origin == "import" else message.created_at)
+    yield f"  {format_time(at) or '–'}  {one_line(message.id)}", "dim"
     for mark in _flags(message):
         yield f"  [{mark}]", "yellow"
     yield "\n", ""
     labels = media_labels(payloads.fields(message.payload))
     text = printable("\n".join((payloads.searchable(message.payload), *labels))).lstrip("\n")
+    if not text and _is_thought(message):
+        text = "[thinking]"
     yield from ((f"       {line}\n", "") for line in (text if full else folded(text)).split("\n"))
+
+
+def _is_thought(message: Message) -> bool:
+    content = message.payload.get("content")
+    blocks = content if isinstance(content, list) else ()
+    return any(isinstance(one, dict) and one.get("type") in _THOUGHTS for one in blocks)
 
 
 def _flags(message: Message) -> Iterator[str]:
