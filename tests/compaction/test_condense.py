@@ -158,7 +158,7 @@ def test_a_decision_that_answers_a_question_is_the_users() -> None:
 
 
 def test_what_a_summary_tells_in_the_same_words_is_no_memory_beside_it_unless_it_was_replaced() -> None:
-    memory = QuotedMemory(id="m1", text='The user said: "we need a new roof before winter."', message=3)
+    memory = QuotedMemory(id="m1", text='The user said: "we need a new roof before winter".', message=3)
     wish = QuotedMemory(id="m2", text="use metres in every plan", message=5)
     told = "- user: so we need a new roof before winter, a green one [#3]"
     plain = QuotedSummary(

@@ -146,7 +146,7 @@ async def test_what_was_taken_back_can_be_restored_and_its_history_read(url: str
         assert await remembered_after(et, "Forget the bullet points") == []
         assert [one.text for one in await et.memories.history("ann", memory.id)] == [
             order,
-            'The user said: "Forget the bullet points."',
+            'The user said: "Forget the bullet points".',
         ]
         restored = await et.memories.restore("ann", memory.id)
         assert (restored.is_live, restored.superseded_by) == (True, None)

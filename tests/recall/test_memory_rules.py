@@ -30,10 +30,10 @@ TOLD = {
     "From now on, answer in French.": "From now on, answer in French",
     "never use emojis in your answers": "never use emojis in your answers",
     "Remember that the plan is due on Friday": "the plan is due on Friday",
-    "remember: I take my coffee black": 'The user said: "I take my coffee black."',
+    "remember: I take my coffee black": 'The user said: "I take my coffee black".',
     "I can't eat gluten": "The user can't have gluten.",
-    "i only drink decaf": 'The user said: "i only drink decaf."',
-    "my passport expires 2025-12-03.": 'The user said: "my passport expires 2025-12-03."',
+    "i only drink decaf": 'The user said: "i only drink decaf".',
+    "my passport expires 2025-12-03.": 'The user said: "my passport expires 2025-12-03".',
     "Please remember that I live in Berlin": "The user lives in Berlin.",
     "我叫小明": "用户的名字是小明。",
     "叫我老王就行": "用户希望被称为老王。",
@@ -41,10 +41,10 @@ TOLD = {
     "我对花生过敏": "用户对花生过敏。",
     "我从小对花生和虾都严重过敏": "用户对花生和虾过敏。",
     "我青霉素过敏": "用户对青霉素过敏。",
-    "我奶奶对花生过敏。": "用户说：“我奶奶对花生过敏。”",
-    "我爸爸海鲜过敏": "用户说：“我爸爸海鲜过敏。”",
-    "我对象对花生过敏": "用户说：“我对象对花生过敏。”",
-    "I'm allergic to my cat": 'The user said: "I\'m allergic to my cat."',
+    "我奶奶对花生过敏。": "用户说：“我奶奶对花生过敏”。",
+    "我爸爸海鲜过敏": "用户说：“我爸爸海鲜过敏”。",
+    "我对象对花生过敏": "用户说：“我对象对花生过敏”。",
+    "I'm allergic to my cat": 'The user said: "I\'m allergic to my cat".',
     "My doctor said I'm allergic to dust": "The user is allergic to dust.",
     "医生说我对尘螨过敏": "用户对尘螨过敏。",
     "医生说我对尘螨不过敏，以前误诊了": "用户对尘螨不过敏。",
@@ -57,8 +57,8 @@ TOLD = {
     "我是上海人": "用户是上海人。",
     "我儿子叫小宝": "用户的儿子叫小宝。",
     "记住，我的生日是5月3日": "用户的生日是5月3日。",
-    "请记住我下周要去北京出差": "用户说：“我下周要去北京出差。”",
-    "我对虾过敏, 而且 Paul is vegetarian。": "用户说：“我对虾过敏, 而且 Paul is vegetarian。”",
+    "请记住我下周要去北京出差": "用户说：“我下周要去北京出差”。",
+    "我对虾过敏, 而且 Paul is vegetarian。": "用户说：“我对虾过敏, 而且 Paul is vegetarian”。",
     "以后请用中文回答": "以后请用中文回答",
     "我搬到上海了": "用户住在上海。",
     "不要再用表情符号了": "不要再用表情符号了",
@@ -170,7 +170,7 @@ def test_several_things_are_told_in_one_breath() -> None:
         "用户喜欢爬山。",
     ]
     assert [remark.text for remark in extract_by_rules("我儿子叫小宝，住在杭州。")] == [
-        "用户说：“我儿子叫小宝，住在杭州。”"
+        "用户说：“我儿子叫小宝，住在杭州”。"
     ]
 
 

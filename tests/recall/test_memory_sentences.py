@@ -21,11 +21,11 @@ from everthread.recall.memory_wording import in_own_words
         ("You can call me Dr. Marsh.", "The user wants to be called Marsh."),
         ("Please don't put the customer's name into the logs, ever.",
          "Please don't put the customer's name into the logs, ever"),
-        ("I drive a 2019 Skoda Octavia.", 'The user said: "I drive a 2019 Skoda Octavia."'),
-        ("I drive a 2019 Skoda Octavia, it won't start", 'The user said: "I drive a 2019 Skoda Octavia."'),
+        ("I drive a 2019 Skoda Octavia.", 'The user said: "I drive a 2019 Skoda Octavia".'),
+        ("I drive a 2019 Skoda Octavia, it won't start", 'The user said: "I drive a 2019 Skoda Octavia".'),
         ("My favourite painter is Paula Rego, anything like that?", "The user's favourite painter is Paula Rego."),
-        ("no fish for us", 'The user said: "we never eat fish."'),
-        ("医生一直让我少吃盐，你看着办", "用户说：“医生一直让我少吃盐，你看着办。”"),
+        ("no fish for us", 'The user said: "we never eat fish".'),
+        ("医生一直让我少吃盐，你看着办", "用户说：“医生一直让我少吃盐，你看着办”。"),
     ],
 )  # fmt: skip
 def test_a_sentence_is_remembered_whole(said: str, remembered: str) -> None:
@@ -87,7 +87,7 @@ def test_a_plan_or_a_request_in_the_same_sentence_is_not_remembered(said: str, r
 def test_what_belongs_to_a_statement_is_not_cut_off() -> None:
     for said in ("I speak Polish, Czech and a bit of Welsh.", "My mother's name is Ingrid and she has dementia."):
         (memory,) = extract_by_rules(said)
-        assert memory.text == f'The user said: "{said}"'
+        assert memory.text == f'The user said: "{said[:-1]}".'
     (name, *_) = extract_by_rules("My name is Max, nice to meet you.")
     assert name.text == "The user's name is Max."
 
@@ -101,8 +101,8 @@ def test_the_sealed_sentences_are_those_that_were_sealed() -> None:
 @pytest.mark.parametrize(
     ("said", "quoted"),
     [
-        ("My father insists: add 玉龙雪山 on Oct 9.", 'The user said: "My father insists: add 玉龙雪山 on Oct 9."'),
-        ("我们在 Berlin 租了房子。", "用户说：“我们在 Berlin 租了房子。”"),
+        ("My father insists: add 玉龙雪山 on Oct 9.", 'The user said: "My father insists: add 玉龙雪山 on Oct 9".'),
+        ("我们在 Berlin 租了房子。", "用户说：“我们在 Berlin 租了房子”。"),
     ],
 )
 def test_a_quotation_is_introduced_in_the_language_of_its_words(said: str, quoted: str) -> None:

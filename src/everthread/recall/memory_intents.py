@@ -42,7 +42,9 @@ class Ended(NamedTuple):
     text: str = ""
     """What is written there, where there is no subject."""
     naming: str = ""
-    """Only those that have this in their text."""
+    """Only those that have this in their text …"""
+    sparing: str = ""
+    """… and not those that have this."""
 
     @property
     def topic(self) -> str:
@@ -50,8 +52,12 @@ class Ended(NamedTuple):
 
     def means(self, memory: Memory) -> bool:
         """Whether it is this one, of those with its topic."""
-        name, text = comparable_text(self.naming), comparable_text(memory.text)
-        return not name or re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", text) is not None
+        return (not self.naming or _names(memory, self.naming)) and not (self.sparing and _names(memory, self.sparing))
+
+
+def _names(memory: Memory, words: str) -> bool:
+    name, text = comparable_text(words), comparable_text(memory.text)
+    return not name or re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", text) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ from everthread.core.text_memo import TextMemo
 from everthread.recall.memory_intents import Ended
 from everthread.recall.memory_rules_chinese import CHINESE
 from everthread.recall.memory_rules_english import ENGLISH
-from everthread.recall.memory_subjects import order_subject, taken_back
+from everthread.recall.memory_subjects import order_subject, taken_back, was_so
 from everthread.recall.memory_wording import (
     HAS_CHINESE,
     MOMENT,
@@ -67,8 +67,25 @@ def _read(text: str) -> list[ExtractedMemory]:
         if not SECRET.search(sentence) and not _NOT_MEANT.search(sentence) and not _POINTS_BACK.fullmatch(sentence)
         for memory in _read_sentence(sentence)
     ]
+    if _JESTED.match(text) is not None:
+        found = [_instead_of_any_name(memory) for memory in found]
     distinct = {(memory.subject or memory.text): memory for memory in found}
     return list(distinct.values())[:_MAX_MEMORIES]
+
+
+_JESTED = re.compile(
+    r"\W{0,4}(?:(?:haha|lol|ok|okay|sorry|no|nah|wait|oh)\W{1,3}){0,3}(?:jks?|j/k|(?:just |only )?(?:kidding|joking))\b"
+    r"|\W{0,4}(?:哈{1,8}\W{0,3})?(?:开玩笑的?|开个玩笑|逗你(?:玩)?的?|骗你的?|瞎说的|闹着玩的?)",
+    re.IGNORECASE,
+)
+_NAMES: Final = ("name", "form of address")
+
+
+def _instead_of_any_name(memory: ExtractedMemory) -> ExtractedMemory:
+    """Who said their name in jest wants to be called by no name they gave before."""
+    if memory.subject not in _NAMES:
+        return memory
+    return replace(memory, ends=(*memory.ends, *(Ended(name) for name in _NAMES if name != memory.subject)))
 
 
 _holds_some = TextMemo(lambda text: bool(_read(text)), min_chars=1, max_chars=MAX_READ_CHARACTERS, capacity=2_048)
@@ -77,7 +94,8 @@ what it says nothing is kept here."""
 
 
 _CUE: Final = re.compile(
-    r"\b(?:my|our|me|us|i|i['’]m|im|ive|we|always|never|ever|from (?:now|here) on|going forward|in (?:the )?future"
+    r"\b(?:jk|back to|switch|wieder|moved|no longer|not|my|our|me|us|i|i['’]m|im|ive|we|always|never|ever"
+    r"|from (?:now|here) on|going forward|in (?:the )?future"
     r"|remember|keep in mind|fan of|future"
     r"|bear in mind|don['’]t|please|avoid|answer|reply|respond|use|stop|keep|no more|stick to|when(?:ever)? you"
     r"|forget|again|any ?more)\b"
@@ -85,7 +103,7 @@ _CUE: Final = re.compile(
 _CUE_IN_CHINESE: Final = re.compile(
     "我|俺|咱|本人|记住|记得|记一下|记着|以后|今后|从现在|从今|不要|别|请|一律|统一|始终|千万|尽量"
     r"|每次|凡是|预算|之前先|在读|坐标|老家|现居|自学|备考|自我介绍|退休前|籍贯|定居|喜欢|看重|截止日期"
-    "|对接人|回答|回复|每当|只要|备忘|记下|禁止|可以|不用|不必|忘"
+    "|对接人|回答|回复|[改换切转说]回|还是|恢复|搬|每当|只要|备忘|记下|禁止|可以|不用|不必|忘"
 )
 """Apart, because each of these would be tried at every letter of an English text."""
 
@@ -115,7 +133,7 @@ _OPENINGS = re.compile(
     r"|thx(?: (?:a lot|so much))?|ty|tysm|cheers|(?:many|thousand) thanks|(?:thanks|thank you)(?: (?:a lot"
     r"|so much|very much))"
     r"|thanks again|much appreciated|hiya|heya|yo|alright|all right|wow|yay|ugh|hmm+|ah+|oh no|omg|lol|lmao"
-    r"|hehe|phew|got it"
+    r"|hehe|phew|got it|nvm|jks?|j/k|(?:just |only )?(?:kidding|joking)|nah|nope|err+|uh+"
     r"|(?:right|cool(?: cool)?|nice(?: one)?|great|perfect|awesome|amazing|brilliant|lovely|excellent"
     r"|sure)(?: ty| thx| thanks)?"
     r"(?=[,.!~])"
@@ -131,7 +149,7 @@ _OPENINGS = re.compile(
     r"|先说明一下(?:情况)?|先说一下(?:情况)?|跟你说一声|跟你说一下|告诉你一声|我改主意了|因为|由于"
     r"|太好了|太棒了|(?:棒|赞|牛|可以了|搞定了?|成功了|懂了|明白了?|收到|行|好|好嘞|感谢|哦|噢|哎|唉|额|呃|结果)(?=[，。！,.!~\s])"
     r"|哇塞?|多谢(?:你|啦|了)?|谢谢(?:你|啦|了)|辛苦了"
-    r"|医生(?:说|告诉我)(?=我)|如今"
+    r"|医生(?:说|告诉我)(?=我)|如今|(?:我)?开(?:个)?玩笑的?(?:啦|了)?|逗你(?:玩)?的?(?:啦|了)?|骗你的|瞎说的|闹着玩的?|算了"
     r"|顺便说一下|顺便说一句|顺便提一下|顺便|其实|嗯|好的|谢谢)"
     r"(?:[,.!:，。！：、~\s—–-]+|(?<=[\u4e00-\u9fff])|(?=[\u4e00-\u9fff])))+",
     re.IGNORECASE,
@@ -154,7 +172,7 @@ _BEGINS = re.compile(
 """How a sentence begins that any rule could fit: most are told apart at once."""
 _NOT_MEANT = re.compile(
     r"\b(?:if|suppose|imagine|pretend|let['’]s say|for example|e\.g|translate|rewrite|proofread"
-    r"|(?:the|my|a) (?:story|novel|film|movie|poem|essay|character|protagonist)|just kidding"
+    r"|(?:the|my|a) (?:story|novel|film|movie|poem|essay|character|protagonist)|(?:just|only) (?:kidding|joking)|jk"
     r"|(?:said|says|wrote|writes|claims?) (?:the |an? |he|she|they)\w*)\b"
     r"|^(?:my|our|the|an?) [\w' ]{2,30}: ?[\"'“]?(?:call|please|always|never|answer|reply|respond|from now|use|don't)\b"
     r"|如果|假如|假设|假装|要是|比如|例如|翻译|改写|扮演|小说|故事里|电影里|主角|\?|？|吗$|呢$|来着$",
@@ -223,6 +241,10 @@ _REQUEST = re.compile(
     r"(?:(?:and|but|so|anyway|also|then|now|please|pls|plz) ){0,3}(?:(?:can|could|would|will) (?:you|u|we)\b"
     r"|(?:rewrite|fix|draft|translate|book|find|make me|send|write me|help|check|show me|tell me|suggest|recommend"
     r"|give me an?|order|remind)\b|(?:what|whats|which|how|where|who|yours|is there|are there|any ideas?)\b|need an?\b"
+    r"|(?:is|are|was|were|does|did|has|do|isn't|aren't|doesn't) (?:it|there|that|this|he|she|they|the|we|you|i"
+    r"|[\w.-]+ (?:[\w.-]+ ){0,2}?(?:still|yet|any|really|supported|possible|available|ok|okay|needed|required"
+    r"|deprecated|better|worth"
+    r"|any good|enough|a thing|work|support|exist|make sense))\b"
     r"|let'?s\b|any(?:thing|one|where)? (?:similar|like|else|ideas?|tips|recommendations?)\b"
     r"|it (?:makes|keeps|has started|won't|doesn't|does|shows)\b"
     r"|(?:we|i|he|she|they|it)(?:'re|'m|'s| are| am| is) (?:going|having|coming|planning|thinking|meeting)\b"
@@ -282,6 +304,8 @@ _SHORT_FORMS: Final = tuple(
         (r"^im\b", "I'm"),
         (r"^ive\b", "I've"),
         (r"^(?:pls|plz)\b", "please"),
+        (r"^(?=(?:not|no longer) (?:an? )?(?:vegan|vegetarian|veggie|pescatarian|lactose|gluten|diabetic|pregnant"
+         r"|allergic)\b)", "I'm "),
         (r"^(?:u|you) (?=can stop|can use|may)", "you "),
         (r"^i cant\b", "I can't"),
         (r"^i dont\b", "I don't"),
@@ -327,8 +351,9 @@ _FORGET = re.compile(
 def _forgotten(sentence: str) -> Iterator[Ended]:
     """What was said before in these words and shall be forgotten."""
     match = _FORGET.match(sentence)
-    for memory in _apply_rules(match["en"] or match["zh"]) if match is not None else ():
-        yield Ended(memory.subject, memory.text, naming=memory.text)
+    for said in (*was_so(sentence), *(() if match is None else (match["en"] or match["zh"],))):
+        for memory in _apply_rules(said):
+            yield Ended(memory.subject, memory.text, naming=memory.text)
 
 
 def _retraction(sentence: str, ends: Sequence[Ended]) -> ExtractedMemory:

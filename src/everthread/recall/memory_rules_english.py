@@ -44,7 +44,13 @@ _DIETS = (
 )
 _NO_PLACE = (
     "(?:python|kubernetes|slack|teams|notion|linear|jira|git|docker|linux|windows|mac|macos|ubuntu|aws|azure|gcp"
-    "|postgres|react|vim|neovim|emacs|vs|rust|go|java|typescript|version|option|plan|part|chapter|step)\\b"
+    "|postgres\\w*|mysql|mongo\\w*|redis|sqlite|kafka|datadog|grafana|prometheus|jenkins|git\\w+|bitbucket|terraform|ansible"
+    "|helm|bazel|gradle|maven|npm|pnpm|yarn|poetry|uv|angular|svelte|next\\w*|django|flask|spring|kotlin|swift|scala|c\\b"
+    "|microsoft|google|office|outlook|gmail|zoom|discord|trello|asana|confluence|figma|salesforce|hubspot|stripe|shopify"
+    "|chrome|firefox|safari|claude|gpt\\w*|openai|anthropic|gemini|scrum|kanban|agile|sprints?|monday\\b|tuesday|wednesday"
+    "|thursday|friday|saturday|sunday|january|february|march|april|may\\b|june|july|august|september|october|november"
+    "|december|q[1-4]|phase|stage|page|slide|level|python\\w*|debian|fedora|arch|android|ios|cloudflare|vercel|heroku"
+    "|react|vim|neovim|emacs|vs|rust|go|java|typescript|version|option|plan|part|chapter|step)\\b"
 )
 _KIN = (
     "wife|husband|partner|girlfriend|boyfriend|son|daughter|mother|mom|mum|father|dad|brother|sister|dog|cat|boss"
@@ -331,6 +337,10 @@ ENGLISH: Final[tuple[Rule, ...]] = (
         sample="Remember: the spare key is under the pot"),
     _en(rf"my (?:full |first |real )?name(?:'s| is) {_NAME}", profile("The user's name is {x}.", "name", 0.95),
         sample="My name is Tilda"),
+    _en(rf"my (?:full |first |real )?name(?: is not|'s not| isn't) [^,;]{{1,30}}(?:[,;]|(?= but\b)) ?(?:it's"
+        rf"|it is|but) {_NAME}",
+        profile("The user's name is {x}.", "name", 0.95),
+        sample="My name isn't Tilda, it's Matilda"),
     _en(r"i(?:'m| am) (?P<x>(?-i:[A-Z][a-z]{1,20}(?: [A-Z][a-z]{1,20})?))(?=,? (?:and i|nice to meet|pleased to)\b)",
         profile("The user's name is {x}.", "name"),
         sample="I'm Jonas, nice to meet you"),
@@ -366,6 +376,10 @@ ENGLISH: Final[tuple[Rule, ...]] = (
     _en(rf"i(?:'ve| have)?(?: just| recently)? moved to (?!a\b|an\b|the (?:next|new|other)|{_NO_PLACE}"
         rf"|using\b){_THING}", profile("The user lives in {x}.", "home", 0.8),
         sample="I moved to Turin"),
+    _en(rf"(?:we|my family and i)(?:'ve| have)?(?: just| recently| all)? moved(?: back| over)?(?: from (?-i:[A-Z])\w+)?"
+        rf" to (?!{_NO_PLACE})(?P<x>(?-i:[A-Z][^\W\dA-Z_]+(?:[ -][A-Z][^\W\dA-Z_]+){{0,2}}))(?![\w.])",
+        profile("The user lives in {x}.", "home", 0.8),
+        sample="We moved to Ghent last month"),
     _en(rf"i(?:'m| am) (?:originally )?from (?!the (?:future|past)|here){_THING}",
         profile("The user is from {x}.", "origin"),
         sample="I'm from Chile"),

@@ -73,8 +73,9 @@ def order_subject(order: str) -> str | None:
 # -- what is taken back --------------------------------------------------------------------------------------------
 
 _CUE = re.compile(
-    r"\b(?:again|any ?more|forget|never ?mind|no need|no longer|stop|moved|left|quit|can|over|to)\b|不用|不必"
-    r"|无需|可以|忘|取消"
+    r"\b(?:again|back|switch|wieder|any ?more|no more|enough|forget|never ?mind|no need"
+    r"|no longer|stop|moved|left|quit|can|over|to)\b|不用|不必"
+    r"|无需|可以|忘|取消|[改换切说转][回成]|还是|恢复|别再|又|重新"
     r"|别管|能|离开|搬离|离职|辞职|不在|不住",
     re.IGNORECASE,
 )
@@ -141,7 +142,7 @@ _GONE: Final = tuple(
 _MAY_HAVE_AGAIN = re.compile(
     r"(?:(?:and|good news|now) )*i (?:can (?:finally )?(?:eat|drink|have|tolerate)|(?:started to |started )?"
     r"(?:eat|eating|drink|drinking)) (?P<x>[a-z][a-z ]{1,30}?) again\b"
-    r"|我(?:现在|如今|已经)?(?:又|重新)?(?:能|可以|开始)(?:重新)?(?:吃|喝|碰)(?P<y>[\u4e00-\u9fff]{1,6}?)了$",
+    r"|我(?:现在|如今|已经)?(?:(?:又|重新)(?:能|可以|开始)?|(?:能|可以|开始)(?:重新)?)(?:吃|喝|碰)(?P<y>[\u4e00-\u9fff]{1,6}?)了$",
     re.IGNORECASE,
 )
 _DIETS_WITHOUT: Final = {
@@ -175,6 +176,12 @@ def _taken_back_by(clause: str) -> Iterator[Ended]:
     order = _order_taken_back(clause)
     if order is not None:
         yield Ended(order)
+    no_more = _NO_MORE_OF.match(clause)
+    if no_more is not None:
+        yield Ended("language of answers", naming=no_more["x"] or no_more["y"])
+    language = _language_returned_to(clause)
+    if language is not None:
+        yield Ended("language of answers", sparing=language)
 
 
 def _order_taken_back(clause: str) -> str | None:
@@ -183,6 +190,110 @@ def _order_taken_back(clause: str) -> str | None:
     if _ORDER_TAKEN_BACK_ZH.match(clause) is not None:
         return order_subject(_TAKEN_BACK_WORDS_ZH.sub(" ", clause))
     return None
+
+
+_RETURNS = re.compile(
+    r"\b(?:again|(?:back|switch) to|wieder|instead)\b|(?:[改换切转说变]回|[改换]成|还是(?:用|说)?|恢复(?:用|成)?)",
+    re.IGNORECASE,
+)
+_RETURN_WORDS = re.compile(
+    r"\b(?:wieder|bitte|ab jetzt|auf|go|let's|lets|can we|could we|can you|could you|rather|return|continue|normal"
+    r"|nvm|nah|nope|sorry|u)\b|[改换切转说变]回|改成|换成|还是|恢复|来|吧|继续|咱们?|我们",
+    re.IGNORECASE,
+)
+_NO_MORE_OF = re.compile(
+    rf"(?:(?:ok|okay|please|pls|now|so) )*(?:no more|enough|stop with the|that's enough) (?P<x>{_LANGUAGES})"
+    r"(?: please| pls| now)?$"
+    r"|(?:以后|现在)?(?:不要|别)再?(?:用|说)(?P<y>[中英德法日韩俄])[文语]了$",
+    re.IGNORECASE,
+)
+_NAMED_LANGUAGE = re.compile(
+    rf"\b(?:{_LANGUAGES})\b|[中英德法日韩俄][文语]|汉语|普通话|西班牙语|意大利语|葡萄牙语|粤语", re.IGNORECASE
+)
+
+
+def _language_returned_to(clause: str) -> str | None:
+    """The language in which the user wants to go on: "english again", "ab jetzt wieder english", 还是用中文吧. It ends
+    an order to answer in another one, and orders nothing for good itself."""
+    named = _NAMED_LANGUAGE.findall(clause)
+    if len(named) != 1 or len(clause) > _LONGEST_RETURN or _RETURNS.search(clause) is None:
+        return None
+    rest = _RETURN_WORDS.sub(" ", clause)
+    return named[0].lower() if order_subject(rest) == "language of answers" else None
+
+
+_LONGEST_RETURN = 80
+
+
+# -- what was so, and is no more -----------------------------------------------------------------------------------
+
+_DOING: Final = {
+    "being": "am", "using": "use", "drinking": "drink", "eating": "eat", "driving": "drive", "playing": "play",
+    "working": "work", "living": "live", "learning": "am learning", "studying": "am studying", "smoking": "smoke",
+    "teaching": "teach", "renting": "rent", "running": "run", "having": "have", "taking": "take",
+}  # fmt: skip
+_ENDING = (
+    r"(?=$|[,;]| (?:any ?more|any longer|these days|nowadays|after all|now|but|since|because|until|till|and (?:now|i|we"
+    r"|then)|though|tho|sadly|sorry|lol|as of|last|this"
+    r"|in (?:\d{4}|(?:early |late |the )?(?:january|february|march|april|may|june|july|august|september|october"
+    r"|november|december|spring|summer|autumn|fall|winter)))\b)"
+)
+_WAS: Final = tuple(
+    (re.compile(pattern, re.IGNORECASE), words)
+    for pattern, words in (
+        (
+            r"(?P<who>i|we)(?:'m| am|'re| are) (?:no longer|not)(?: really| quite| exactly)?"
+            rf" (?P<x>[^,;]{{2,80}}?){_ENDING}",
+            "{who} {be} {x}",
+        ),
+        (rf"(?P<who>i|we) no longer (?P<x>[^,;]{{3,80}}?){_ENDING}", "{who} {x}"),
+        (
+            r"(?P<who>i|we) (?:don't|do not|dont) (?P<x>[^,;]{3,80}?)(?= any ?more\b| any longer\b| these days\b)",
+            "{who} {x}",
+        ),
+        (rf"(?P<who>i|we) used to be (?P<x>[^,;]{{2,80}}?){_ENDING}", "{who} {be} {x}"),
+        (rf"(?P<who>i|we) used to (?!be\b)(?P<x>[^,;]{{3,80}}?){_ENDING}", "{who} {x}"),
+        (
+            r"(?P<who>i|we) (?:was|were) (?P<x>[^,;]{2,60}?),? (?:but|though|until|till)\b"
+            r"(?: (?:i'm|i am|we're|we are))?"
+            r"(?= (?:not|no|last|recently|this|now|a (?:week|month|year|few))\b)",
+            "{who} {be} {x}",
+        ),
+        (
+            rf"(?P<who>i|we)(?:'ve| have)? (?:just |recently |finally )?(?:stopped|quit|gave up|given up)"
+            rf" (?P<doing>{'|'.join(_DOING)}) (?P<x>[^,;]{{2,60}}?){_ENDING}",
+            "{who} {doing} {x}",
+        ),
+        (
+            r"(?P<who>my [\w' ]{2,30}?)(?: is|'s)(?: not|n't| no longer)"
+            rf" (?P<x>(?-i:[A-Z\d])[^,;]{{1,60}}?){_ENDING}",
+            "{who} is {x}",
+        ),
+        (
+            r"(?P<who>我们?)(?:现在|如今|已经|早就|后来|最近|都)*(?:不再|不)(?!是|知|想|会|能|要|用|行|好|对|必|过|说|管|信|敢|清|懂"
+            r"|太|怎)(?P<x>[^，,；;]{1,20}?)了?(?<=了)$",
+            "{who}{x}",
+        ),
+        (r"(?P<who>我们?)(?:现在|如今|已经|早就)*(?:不再|不)(?P<x>(?:是|用|叫)[^，,；;]{1,20}?)了$", "{who}{x}"),
+        (
+            r"(?P<who>我们?)(?:以前|之前|原来|过去|曾经|本来|从前)(?:都|一直)?(?P<x>[^，,；;]{2,20})[，,；;]?"
+            r"(?:但是?|不过|可是?|后来)?(?:现在|如今|已经|早就)+(?=[^，,]*(?:不|没|改|换|戒))",
+            "{who}{x}",
+        ),
+    )
+)  # fmt: skip
+
+
+def was_so(sentence: str) -> Iterator[str]:
+    """What a sentence says is so no more, as it was said while it was so: "I live in Rome" of "I used to live in
+    Rome", 我吃素 of 我不吃素了."""
+    for pattern, words in _WAS:
+        match = pattern.match(sentence)
+        if match is None:
+            continue
+        found = match.groupdict()
+        found["doing"] = _DOING.get((found.get("doing") or "").lower(), "")
+        yield words.format(be="am" if found["who"].lower() == "i" else "are", **found)
 
 
 def _may_be_had(thing: str) -> Iterator[Ended]:

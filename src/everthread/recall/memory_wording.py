@@ -33,8 +33,8 @@ def in_own_words(sentence: str) -> str:
     """As a quotation, so that who reads it knows whose words and whose `I` it is."""
     said = tidy(sentence)
     if language_of_text(said) == "zh":
-        return f"用户说：“{said}。”"
-    return 'The user said: "{}."'.format(said.replace('"', "'"))
+        return f"用户说：“{said}”。"
+    return 'The user said: "{}".'.format(said.replace('"', "'"))
 
 
 HAS_CHINESE = re.compile("[\u4e00-\u9fff]")
