@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 from everthread.compaction.fact_ranking import fact_weight, rank_facts, split_kept
@@ -28,7 +29,15 @@ from everthread.compaction.summary_format import (
     mention_list,
     parse_summary,
 )
-from everthread.compaction.superseded import forget_statements, mark_superseded, replaced_by, told_later, without_label
+from everthread.compaction.superseded import (
+    forget_statements,
+    mark_superseded,
+    may_replace,
+    only_with_what_replaced,
+    replaced_by,
+    told_later,
+    without_label,
+)
 from everthread.compaction.tool_calls import acts
 from everthread.context.ingredients import QuotedMemory, QuotedSummary
 from everthread.context.quotes import record_frame_tokens, summary_block
@@ -64,6 +73,8 @@ _ACTED, _LOOKED = 1.0, 0.1
 _NOT_A_USER = ("assistant: ", "助手：", "system: ", "系统：", "ai: ")
 _REPLY_OF_USER = (" → user: ", " → 用户：")
 _LEAST_TOKENS = 50
+_REPLACED_WEIGHT, _REPLACED_FACT_VALUE = 0.3, 0.01
+"""Told only where there is room for it beside what holds."""
 _USER_FACT_VALUE, _OTHER_FACT_VALUE = 0.5, 0.2
 
 
@@ -77,30 +88,57 @@ def condense(summaries: Sequence[ChildSummary], *, max_tokens: int, count_tokens
     if not lines:
         return ""
     language = _language(children)
+    told = [line for line, _ in lines]
+    marked = mark_superseded(told, told_later(told), language)
+    lines = [(line, at) for line, (_, at) in zip(marked, lines, strict=True)]
     holding = [line for line, _ in lines if replaced_by(line) is None and (line.section != "tools" or acts(line.text))]
     facts = [fact for line in holding for fact in find_facts(without_label(line.text), seq=line.first_seq)]
     ranked = rank_facts(facts, sources_of_summaries(children))
     prose_tokens = max_tokens - int(max_tokens * LIST_SHARE)
-    candidates = _candidates(lines, len(children))
+    candidates = _newer_before_older(_candidates(lines, len(children)), marked)
     goals = sorted((one for one in candidates if one.section == "goal"), key=lambda one: one.first_seq)
-    chosen = select_candidates(
-        candidates,
-        room_tokens=int(prose_tokens * ESTIMATE_SLACK),
-        shares=_CONDENSED_SHARES,
-        first=[*goals[:1], *(one for one in candidates if one.section == "standing")],
-        count_tokens=count_tokens,
-    )
-    later = told_later(line for line, _ in lines)
-    best_first = mark_superseded([lines[candidate.index][0] for candidate in chosen], later, language)
-    prose = format_summary(lines_that_fit(best_first, language, prose_tokens, count_tokens), language)
+    standing = [one for one in candidates if one.section == "standing"]
+
+    def select(first: Sequence[CandidateLine]) -> list[SummaryLine]:
+        chosen = select_candidates(
+            candidates,
+            room_tokens=int(prose_tokens * ESTIMATE_SLACK),
+            shares=_CONDENSED_SHARES,
+            first=[*goals[:1], *standing, *first],
+            count_tokens=count_tokens,
+        )
+        return [lines[candidate.index][0] for candidate in chosen]
+
+    best_first = select(())
+    newer = {replaced_by(line) for line in best_first} - {line.last_seq for line in best_first}
+    if missing := [one for one in candidates if one.last_seq in newer and may_replace(without_label(one.text))]:
+        best_first = select(missing)  # what replaced a line is told too
+    fitting = lines_that_fit(best_first, language, prose_tokens, count_tokens)
+    prose = format_summary(only_with_what_replaced(fitting, children[-1].last_seq), language)
     said: dict[int, str] = {}
     for line in holding:
         told = without_label(line.text)
         said[line.first_seq] = f"{said[line.first_seq]}\n{told}" if line.first_seq in said else told
-    missing = split_kept(prose, ranked)[1]
-    listed = mention_list(missing, said, language, int(max_tokens * LIST_SHARE), count_tokens)
+    unsaid = split_kept(prose, ranked)[1]
+    listed = mention_list(unsaid, said, language, int(max_tokens * LIST_SHARE), count_tokens)
     whole = join_within(prose, listed, max_tokens, count_tokens)
-    return whole or cut_to_fit(format_line(lines[0][0]), max_tokens, count_tokens)
+    return whole or cut_to_fit(format_line(next(iter(holding), told[0])), max_tokens, count_tokens)
+
+
+def _newer_before_older(candidates: Sequence[CandidateLine], lines: Sequence[SummaryLine]) -> list[CandidateLine]:
+    """The candidates, what a later one replaced worth hardly anything; what replaced it weighs as much as it did."""
+    gained: dict[int, float] = {}
+    for one in candidates:
+        if (seq := replaced_by(lines[one.index])) is not None:
+            gained[seq] = max(one.weight, gained.get(seq, 0.0))
+    return [
+        replace(one, weight=_REPLACED_WEIGHT, facts=dict.fromkeys(one.facts, _REPLACED_FACT_VALUE))
+        if replaced_by(lines[one.index]) is not None
+        else replace(one, weight=max(one.weight, gained[one.last_seq]))
+        if one.last_seq in gained
+        else one
+        for one in candidates
+    ]
 
 
 def _language(children: Sequence[ChildSummary]) -> Language:
@@ -140,7 +178,9 @@ def _quoted_within(told: Sequence[Compaction], room: int | None) -> tuple[Quoted
     whole = sum(used <= WHOLE_SHARE * room for used in from_newest)
     left = room - (from_newest[whole - 1] if whole else 0) - _FRAME_TOKENS - record_frame_tokens()
     older = told[: len(told) - whole]
-    children = [ChildSummary(first_seq=one.first_seq, last_seq=one.last_seq, text=one.summary) for one in older]
+    children = [
+        ChildSummary(first_seq=one.first_seq, last_seq=one.last_seq, text=one.text) for one in quoted[: len(older)]
+    ]
     text = condense(children, max_tokens=max(_LEAST_TOKENS, left), count_tokens=count_tokens)
     shortened = QuotedSummary(
         id=older[-1].id,

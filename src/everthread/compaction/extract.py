@@ -55,7 +55,13 @@ from everthread.compaction.summary_format import (
     source_tag,
     to_one_line,
 )
-from everthread.compaction.superseded import mark_superseded, replaced_by, said_later
+from everthread.compaction.superseded import (
+    mark_superseded,
+    may_replace,
+    only_with_what_replaced,
+    replaced_by,
+    said_later,
+)
 from everthread.compaction.tool_calls import CallOutcome, call_outcomes, outcome_line
 from everthread.text import cues
 from everthread.text.facts import Fact
@@ -156,9 +162,9 @@ def _write(draft: _Draft, prose_tokens: int, list_tokens: int, count_tokens: Tok
     said = {line.last_seq for line in told}
     newer = {seq for line in told if (seq := replaced_by(line)) is not None} - said
     if newer:  # what replaced a line is told too
-        wanted = [one for one in draft.candidates if one.last_seq in newer and cues.revises(one.text)]
+        wanted = [one for one in draft.candidates if one.last_seq in newer and may_replace(one.text)]
         told = _marked_lines(draft, prose_tokens, [*draft.first, *wanted], count_tokens)
-    lines = lines_that_fit(told, draft.language, prose_tokens, count_tokens)
+    lines = only_with_what_replaced(lines_that_fit(told, draft.language, prose_tokens, count_tokens))
     prose = format_summary(lines, draft.language)
     missing = split_kept(prose, draft.ranked)[1]
     return prose, mention_list(missing, draft.said, draft.language, list_tokens, count_tokens, draft.marked)

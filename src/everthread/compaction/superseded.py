@@ -50,7 +50,7 @@ _BRIEF_REACH = 6
 def may_replace(text: str) -> bool:
     """Whether a statement may replace an earlier one; the wording decides, so that few are compared."""
     statement = _statement(text)
-    return statement.revises or bool(statement.slots)
+    return statement.revises or bool(statement.slots) or statement.settles
 
 
 def said_later(sources: Sequence[Source]) -> list[tuple[int, str]]:
@@ -67,7 +67,7 @@ def told_later(lines: Iterable[SummaryLine]) -> list[tuple[int, str]]:
     """What the lines of a summary tell of users that may replace something, with its seq: an assistant's advice and a
     tool's result take nothing back."""
     told = ((line.last_seq, _said_by_user(line)) for line in lines if line.section not in ("mentioned", "tools"))
-    return [(seq, text) for seq, text in told if may_replace(text)]
+    return [(seq, text) for seq, text in told if may_replace(without_label(text))]
 
 
 def _said_by_user(line: SummaryLine) -> str:
@@ -87,13 +87,29 @@ def replaced_by(line: SummaryLine) -> int | None:
     return int(marked[1] or marked[2]) if marked else None
 
 
+def only_with_what_replaced(lines: Sequence[SummaryLine], last_seq: int | None = None) -> list[SummaryLine]:
+    """The lines without those whose mark points to a message, up to a seq, that none of them tells: alone such a line
+    says only what no longer holds."""
+    kept = list(lines)
+    while True:
+        told = [
+            line
+            for line in kept
+            if (seq := replaced_by(line)) is None
+            or (last_seq is not None and seq > last_seq)
+            or any(one.first_seq <= seq <= one.last_seq for one in kept)
+        ]
+        if len(told) == len(kept):
+            return told
+        kept = told
+
+
 def mark_superseded(
     lines: Sequence[SummaryLine], later: Sequence[tuple[int, str]], language: Language
 ) -> list[SummaryLine]:
     """The lines, each that one of the later statements (seq and text) replaced with its mark."""
-    changing = [
-        (seq, _statement(without_label(text))) for seq, text in later if may_replace(text) and not _only_asks(text)
-    ]
+    said = [(seq, without_label(text)) for seq, text in later if not _only_asks(text)]
+    changing = [(seq, _statement(text)) for seq, text in said if may_replace(text)]
     if not changing:
         return list(lines)
     by = _replacing(lines, [_statement(without_label(line.text)) for line in lines], changing)
@@ -131,8 +147,31 @@ class _Statement:
         return _values(self.text)
 
     @cached_property
+    def numbers(self) -> Mapping[str, frozenset[str]]:
+        return _numbers(self.text)
+
+    @cached_property
     def revises(self) -> bool:
         return cues.revises(cues.without_advice(self.text))
+
+    @cached_property
+    def allowed(self) -> Sequence[frozenset[str]]:
+        """What it allows again, each by its words."""
+        return [words for one in cues.allowed(self.text) if (words := _words(one))]
+
+    @cached_property
+    def forbids(self) -> bool:
+        return _FORBIDS.search(self.text) is not None
+
+    @cached_property
+    def settles(self) -> bool:
+        return bool(self.values or self.numbers) and cues.settles(self.text)
+
+    @cached_property
+    def chosen(self) -> str:
+        """The name of what it chooses: mysql of `we go with MySQL 8`."""
+        match = _CHOSEN.search(self.text)
+        return (match[1] or match[2]).lower() if match is not None else ""
 
     @cached_property
     def former(self) -> Mapping[str, frozenset[str]]:
@@ -175,7 +214,7 @@ def _replacing(
     weights = _weights([one.words for one in (*changes, *told)])
     totals = [_total(one.words, weights) for one in changes]
     by_word = _by_word(changes)
-    otherwise = [at for at, change in enumerate(changes) if change.dropped_facts or change.slots]
+    otherwise = [at for at, change in enumerate(changes) if change.dropped_facts or change.slots or change.numbers]
     often = _often(told)
     found: dict[int, int] = {}
     used: set[int] = set()
@@ -232,6 +271,8 @@ def _often(told: Sequence[_Statement]) -> frozenset[str]:
 
 
 def _replaces(later: _Statement, own: _Statement, section: Section, share: float, often: frozenset[str]) -> bool:
+    if cues.is_exception(later.text, own.text):
+        return False
     is_of_it = _takes_back(later, own, section, often) or _changes(later, own, section, share)
     return is_of_it and not _says_so_itself(own, later)
 
@@ -242,7 +283,13 @@ def _takes_back(later: _Statement, own: _Statement, section: Section, often: fro
         return True
     if any(words <= own.words and (section != "facts" or not words <= often) for words in later.dropped):
         return True
-    if any(words <= own.words and (section in _DECIDED or len(words) > 1) for words in later.denied):
+    is_enough = section in _DECIDED or (section == "standing" and cues.corrects(later.text))
+    if any(words <= own.words and (is_enough or len(words) > 1) for words in later.denied):
+        return True
+    if own.forbids and any(words <= own.words for words in later.allowed):
+        return True
+    puts_right = later.revises and cues.corrects(later.text)
+    if (puts_right or (later.settles and cues.doubts(own.text))) and _is_misspelt(own, later):
         return True
     return bool(later.dropped_facts) and not later.dropped_facts.isdisjoint(own.facts)
 
@@ -267,6 +314,21 @@ def _changes(later: _Statement, own: _Statement, section: Section, share: float)
     if is_one or share < (_SAME_FACT if own.text.isascii() else _SAME_CHINESE_FACT):
         return False
     return section == "standing" or _differ(own, later)
+
+
+def _is_misspelt(own: _Statement, later: _Statement) -> bool:
+    """Whether both give a number that is nearly the same: LH 1234 and LH 1243."""
+    return any(
+        _is_nearly(former, now)
+        for kind in own.numbers.keys() & later.numbers.keys()
+        for former in own.numbers[kind] - later.numbers[kind]
+        for now in later.numbers[kind]
+    )
+
+
+def _is_nearly(former: str, now: str) -> bool:
+    changed = sum(one != other for one, other in zip(former, now, strict=False))
+    return len(former) == len(now) and 0 < changed <= max(1, len(now) // 2)
 
 
 def _says_so_itself(own: _Statement, later: _Statement) -> bool:
@@ -305,7 +367,12 @@ def _differ(own: _Statement, later: _Statement) -> bool:
 def _nearest(later: _Statement, seq: int, said: Sequence[tuple[int, int, _Statement]]) -> int | None:
     """What a statement changes that shares too few words with anything: the nearest that gives another value. `said`
     are the earlier ones with their seqs and places."""
-    if not later.revises or not later.values:
+    if later.revises and later.chosen:
+        chosen = (
+            (own_seq, at) for own_seq, at, own in said if own_seq < seq and own.chosen and own.chosen != later.chosen
+        )
+        return max(chosen, default=(0, None))[1] if _ANAPHORIC.search(later.text) else None
+    if not (later.revises or later.settles) or not later.values:
         return None
     names_nothing = later.text.isascii() or _CHANGES_ALONE.match(later.text) is not None
     is_brief = names_nothing and len(later.words) <= _BRIEF_WORDS[later.text.isascii()]
@@ -318,10 +385,24 @@ def _nearest(later: _Statement, seq: int, said: Sequence[tuple[int, int, _Statem
         and ((is_brief and seq - own_seq <= _BRIEF_REACH) or not own.words.isdisjoint(later.words))
         and _differ(own, later)
         and not _is_of_another(own, later)
+        and (later.revises or cues.doubts(own.text))
+        and not cues.is_exception(later.text, own.text)
     )
     return max(able, default=(0, None))[1]
 
 
+_FORBIDS = re.compile(
+    r"(?:^|[,.;!:] )(?i:(?:please|pls|and|but|ok|always|answer|write) ){0,3}"
+    r"(?i:never|no|don'?t|do not|avoid|stop|without)\b|[不别勿禁]"
+)
+_ANAPHORIC = re.compile(
+    r"\b(?i:(?:scrap|forget|ignore|scratch|drop|cancel) (?:that|it|this)|on second thoughts?|chang(?:e|ed|ing) my mind"
+    r"|no,? wait|wait,? no)\b|算了|改主意|还是"
+)
+_CHOSEN = re.compile(
+    r"\b(?:(?i:use|using|go(?:ing)? with|went with|switch(?:ed)? to|stick with|take|choose|chose|pick)) "
+    r"([A-Z][\w+#.-]*[\w+#]|[A-Z])|(?:就用|决定用|选|换成|改用|采用) ?([A-Z][\w+#.-]*)"
+)
 _CHANGES_ALONE = re.compile(
     r"(?:那么?|就|还是|算了|嗯+|好的?|行|不|再|请|帮我|把?它|这个|时间|日期|都|要|也|想|先|对不起|抱歉|不好意思|其实|等等"
     r"|[，,。！!、\s\d月号日点:：]){0,12}"
@@ -383,6 +464,24 @@ def _values(text: str) -> Mapping[str, frozenset[str]]:
     return {kind: frozenset(values) for kind, values in found.items()}
 
 
+_CODE = re.compile(r"(?<![\w-])([A-Z]{1,5})[ -]?(\d{2,6})(?![\w.,:]?\d)")
+_LONG_NUMBER = re.compile(r"(?<![\d\w.,-])\+?\d(?:[ /-]?\d){6,17}(?!\d)")
+_PHONE_DIGITS = 7
+
+
+def _numbers(text: str) -> Mapping[str, frozenset[str]]:
+    """Numbers that name something, by the letters before them: flights, tickets, telephones. Another number is another
+    thing, unless it is nearly the same."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for match in _CODE.finditer(text):
+        found[match[1].lower()].add(match[2])
+    for match in _LONG_NUMBER.finditer(text):
+        digits = "".join(filter(str.isdigit, match[0]))
+        if len(digits) >= _PHONE_DIGITS:
+            found["phone"].add(digits)
+    return {kind: frozenset(values) for kind, values in found.items()}
+
+
 _STAMP = re.compile(r"\[\d{1,2}:\d\d(?::\d\d)?\]")
 _TOPIC = re.compile(r"(?:^|(?<=[，。；：！？,;:\s]))([\u4e00-\u9fff]{2})")
 _ADDRESS = re.compile(
@@ -395,12 +494,23 @@ _REPLY_LANGUAGE = re.compile(
     r"\b(?i:answer|reply|respond|write|speak|talk)(?: (?:to|me|only|again|back|always)){0,3} in ([A-Z][a-z]{2,20})"
     r"|(?:用|改回|换回|换成|说)(中文|英文|英语|日语|德语|法语|繁体|简体|汉语)"
 )
+_LANGUAGE_NAMES = (
+    "english|german|french|spanish|italian|portuguese|dutch|chinese|japanese|russian|polish|turkish|korean"
+)
+_LANGUAGE_AGAIN = re.compile(
+    r"(?:^|[,.;!]\s)(?i:(?:ok|okay|so|and|now|please|pls|nvm|let's|can|could|we|you|go|switch|ab|jetzt"
+    r"|bitte|auf) ){0,6}"
+    rf"(?i:(?:back to|switch to|wieder(?: auf)?) ({_LANGUAGE_NAMES})|(?:in )?({_LANGUAGE_NAMES}) again)"
+    r"(?i: (?:now|please|pls|bitte|thanks|again)){0,2}(?=[,.;!]|$)"
+)
 _DIET = re.compile(
     r"\b(?i:i(?:'m| am|m)(?: (?:now|also|a|strictly|btw))* (?P<no>vegetarian|vegan)"
     r"|i (?:now )?eat (?P<yes>meat|fish))\b"
     r"|我(?!妈|爸|弟|哥|姐|妹|老)[^，。；！？,.;!?吃]{0,4}(?:(?P<zh_no>吃素|素食)|(?P<zh_yes>吃肉|吃荤))"
 )
-_SLOT_SIGNS = re.compile("call me|address me| in [A-Z]|vegetarian|vegan|eat |叫我|称呼我|[文语体吃素]")
+_SLOT_SIGNS = re.compile(
+    "again|back to|switch to|wieder|call me|address me| in [A-Z]|vegetarian|vegan|eat |叫我|称呼我|[文语体吃素]"
+)
 
 
 def _slots(text: str) -> dict[str, str]:
@@ -411,7 +521,9 @@ def _slots(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     if address := _ADDRESS.search(text):
         found["address"] = (address[1] or address[2]).lower()
-    if (language := _REPLY_LANGUAGE.search(text)) and "不用" not in text[max(0, language.start() - 2) : language.end()]:
+    if (
+        (language := _REPLY_LANGUAGE.search(text)) and "不用" not in text[max(0, language.start() - 2) : language.end()]
+    ) or (language := _LANGUAGE_AGAIN.search(text)):
         found["language"] = (language[1] or language[2]).lower()
     if diet := _DIET.search(text):
         found["diet"] = "meat" if diet["yes"] or diet["zh_yes"] else "none"

@@ -69,6 +69,12 @@ _REVISION = _cue(
     (?:doesn'?t|didn'?t|won'?t) work(?: out)?\\W+(?:it'?s|its|we|so|then)
     now (?:on |at |in |it'?s |the ){0,2}(?:\\d[\\w']*|(?:mon|tues|wednes|thurs|fri|satur|sun)day)
     is [\\d.,:]+(?: \\w+)? now
+    (?:is|are) (?:fine|ok|okay|allowed|welcome|cool) (?:again|now)|turns out(?: that)? (?:it|he|she|they|the|this|that)
+    (?:it|he|she|that|this|they)(?:'?s| was| is| were)(?: [\\w'-]+){1,4}, not [a-z]
+    (?:you|u) (?:can|may) (?:use|write|add|send|include|mention|have)(?: [\\w'-]+){1,5} again
+    no,? sorry|sorry,? no|typo|mistyped|misspel(?:t|led)|mis(?:read|heard)
+    wrong (?:number|date|day|time|name|address|amount)
+    got (?:that|it|the \\w+) wrong|my mistake
     wait,? no|no,? wait|scratch that|correction|i meant|sorry,? (?:it'?s|make it|has to be|i meant|\\d|one|two|three)
     (?:\\d+|one|two|three|four|five|six|seven|eight)(?: \\w+)?,? not (?:\\d+|one|two|three|four|five|six|seven|eight)
     (?:go|come|switch)(?:ing)? back to|(?<![\\w-])\\d{1,2}(?: [a-z]+)? again|turn(?:ed)? (?:it |[\\w-]+ )?(?:off|on)
@@ -78,6 +84,7 @@ _REVISION = _cue(
     (?<!don't )(?<!dont )(?<!not )forget (?:about )?(?:the|that|my|those|\\w+ \\d+)|never mind the|drop the
     """,
     """
+    (?:打|写|输|说|记|搞|看|弄|听)错|口误|笔误|应该是|更正|可以(?:再|重新)?用.{0,8}了|.{1,8}(?:又)?可以(?:再)?用了
     改成|改为|改到|改用|改在|改回|改名|换成|换到|换回|取消|不要了|算了|不用.{0,12}了|不去.{0,6}了|推迟|延期|延后|提前到|作废|收回|换人
     (?:改|挪|移|换)(?:到|成|为|了)|没空|不行|还是(?:用|去|坐|选|要|叫|吃|订|走|住|买|按)|而不是|不是.{1,12}[，,]|不再|改主意|恢复|冻结
     (?:提高|降低?|调高?|加|减少?|涨|增加|缩短?|延长|升)到|又(?:能|可以|要|想|会|开始|改|换|回到|[吃喝用]).{0,6}了|(?:不用|不必|别)再|(?:换|改)(?!衣|车|天|乘)[\u4e00-\u9fff]{2}
@@ -238,7 +245,9 @@ _PERSONAL_SIGNS = tuple(
 _REVISION_SIGNS = tuple(
     "instead|rather|chang|longer|any more|anymore|no more|cancel|scrap|call|switch|mov|push|postpon|shift|not "
     "|after all|thought|forget|mind|drop|work|now|off|booked|rais|lower|increas|reduc|extend|bump|renam|make |back to"
-    "|turn|again|gone|through|freeze|stop |wait|scratch|correction|meant|sorry".split("|")
+    "|turn|again|gone|through|freeze|stop |wait|scratch|correction|meant|sorry|typo|wrong|mist|miss|mish|misr".split(
+        "|"
+    )
 )
 _REVOCATION_SIGNS = ("again", "normally", "anymore", "any more", "stop ", "longer", "back to", "forget ")
 
@@ -517,6 +526,90 @@ def revokes(sentence: str) -> bool:
 def denied(sentence: str) -> list[str]:
     """What it says is not so: peanuts of `not peanuts, it's cashews`. It may or may not have been said before."""
     return _groups(_DENIED, sentence)
+
+
+_ALLOWED = re.compile(
+    r"(?i:(?:^|[,.;!?] )(?:(?:ok|okay|well|actually|so|now|and|the|your) ){0,3}(?P<en>[\w' -]{2,40}?)"
+    r" (?:is|are) (?:fine|ok|okay|allowed|welcome|cool) (?:again|now)\b)"
+    r"|(?i:\b(?:you|u) (?:can|may) (?:use|write|add|send|include|mention|have) (?P<can>[\w' -]{2,40}?) again\b)"
+    r"|(?:又|重新|现在|以后)?可以(?:再|重新)?用(?P<zh>[^，。；！？,.;!?\s]{1,8}?)了"
+    r"|(?P<before>[^，。；！？,.;!?\s可]{1,8}?)(?:又|现在|以后)?可以(?:再)?用了"
+)
+
+
+def allowed(sentence: str) -> list[str]:
+    """What it allows again: emojis of `emojis are fine again`."""
+    return _groups(_ALLOWED, sentence)
+
+
+_CORRECTS = _cue(
+    """
+    turns out|it was|actually|correction|i meant|sorry|typo|mistake|wrong|mis(?:typed|read|heard)
+    """,
+    """
+    其实|原来|更正|应该是|结果是|[打写输说记搞看弄听]错|口误|笔误|不对
+    """,
+)
+
+
+def corrects(sentence: str) -> bool:
+    """It puts right what was told wrong."""
+    return _CORRECTS(sentence)
+
+
+_ONCE = _cue(
+    """
+    (?:only|just) (?:for )?(?:this|next|that) (?:week|month|time|once|one|day|year|lesson|class|session|meeting)
+    (?:this|next) (?:week|month|time|once) only|(?:just|only) (?:for )?(?:once|now|today)|for once|one[- ]?off|this once
+    as an exception|exceptionally|just the once|an exception
+    """,
+    """
+    (?:就|只|仅|光)(?:限|是|有)?(?:这|本|今|下)(?:一?[次回]|个?周|个?星期|个?月|天|节)|例外|临时(?:改|换|调)|仅此一次|下不为例
+    """,
+)
+_NEAR = _cue(
+    """
+    (?:this|next|coming|that) (?:week|time|month|lesson|class|session|one)
+    (?:this|next|coming|that) (?:mon\\w*|tue\\w*|wed\\w*|thu\\w*|fri\\w*|sat\\w*|sun\\w*)
+    (?:this|next) [\\w-]+ (?:is|on|it'?s)|tomorrow|today|tonight|sick|ill
+    """,
+    """
+    (?:这|本|下)(?:一?[次回节]|个?周|个?星期)|[今明]天|今晚|生病|请假|有事
+    """,
+)
+_RECURS = _cue(
+    """
+    (?:mon|tues|wednes|thurs|fri|satur|sun)days|every|each|weekly|monthly|daily|always|usually
+    """,
+    """
+    每[周天月个次年]|平时|一般|通常|逢
+    """,
+)
+
+
+def is_exception(later: str, earlier: str) -> bool:
+    """Whether what it changes is changed for once: what was told for all times still holds."""
+    return _ONCE(later) or (_NEAR(later) and _RECURS(earlier) and not _RECURS(later))
+
+
+_DOUBTS = re.compile(
+    rf"[?？]{_CLOSING}|\b(?i:not sure|i think|maybe|forgot|can't remember|or so|probably|roughly|iirc|idk|don't know"
+    r"|something like)\b|忘了|记不清|不确定|好像|大概|可能|也许|应该是吧"
+)
+_SETTLES = re.compile(
+    r"(?i:(?:(?:ok|oh|ah|so|found it|checked|just checked|wait|well)[,:.!]? ){0,2}(?:it'?s|it is|that's)\b)"
+    r"|(?:查到了?|看了|查了)?[，,]?是"
+)
+
+
+def doubts(sentence: str) -> bool:
+    """Who says it is not sure of it."""
+    return _DOUBTS.search(sentence) is not None
+
+
+def settles(sentence: str) -> bool:
+    """It tells what was asked or not known before, without naming it: `it's`, 是."""
+    return _SETTLES.match(sentence) is not None
 
 
 def _groups(pattern: re.Pattern[str], sentence: str) -> list[str]:
