@@ -117,8 +117,8 @@ def condense(summaries: Sequence[ChildSummary], *, max_tokens: int, count_tokens
     prose = format_summary(only_with_what_replaced(fitting, children[-1].last_seq), language)
     said: dict[int, str] = {}
     for line in holding:
-        told = without_label(line.text)
-        said[line.first_seq] = f"{said[line.first_seq]}\n{told}" if line.first_seq in said else told
+        words = without_label(line.text)
+        said[line.first_seq] = f"{said[line.first_seq]}\n{words}" if line.first_seq in said else words
     unsaid = split_kept(prose, ranked)[1]
     listed = mention_list(unsaid, said, language, int(max_tokens * LIST_SHARE), count_tokens)
     whole = join_within(prose, listed, max_tokens, count_tokens)
