@@ -44,6 +44,47 @@ def test_a_message_is_erased_with_its_proof(page: Page, server: str) -> None:
     dialog.get_by_role("button", name="Close").last.click()
     expect(page.get_by_text("swordfish")).to_have_count(0)
     expect(page.get_by_text("and good night")).to_be_visible()
+    expect(page.locator(".erased")).to_have_count(0)  # before the first one nothing is missed
+
+
+def test_an_erased_message_leaves_its_number_and_a_report_in_plain_chinese(page: Page, server: str) -> None:
+    api = f"{server}/api/v1/conversations"
+    httpx.post(api, json={"id": "plain"}).raise_for_status()
+    said = [{"role": "user", "content": text} for text in ("first", "swordfish", "third", "halibut")]
+    httpx.post(f"{api}/plain/messages", json={"messages": said}).raise_for_status()
+    page.add_init_script("localStorage.setItem('everthread.language', 'zh')")
+    page.goto("/#/c/plain")
+    for text in ("swordfish", "halibut"):
+        message = page.locator("article.message", has_text=text)
+        message.hover()
+        message.get_by_role("button", name="消息操作").click()
+        page.get_by_role("menuitem", name="抹除").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_role("checkbox").check()
+        dialog.get_by_role("button", name="永久抹除").click()
+        expect(dialog).to_contain_text("已抹除：消息 1 条")
+        expect(dialog).to_contain_text("此前的备份和导出文件；文件系统快照")
+        assert not re.search(r"[a-z_]{3,}", dialog.inner_text())
+        dialog.get_by_role("button", name="关闭").last.click()
+    expect(page.locator(".erased")).to_have_text(["#2 已抹除", "#4 已抹除"])
+
+
+def test_an_erased_conversation_is_not_asked_for_again(page: Page, server: str) -> None:
+    api = f"{server}/api/v1/conversations"
+    httpx.post(api, json={"id": "ended", "title": "ended"}).raise_for_status()
+    httpx.post(f"{api}/ended/messages", json={"messages": [{"role": "user", "content": "a"}]}).raise_for_status()
+    page.goto("/#/c/ended")
+    expect(page.locator("article.message")).to_be_visible()
+    missing: list[str] = []
+    page.on("response", lambda answer: missing.append(answer.url) if answer.status == 404 else None)
+    page.get_by_role("button", name="More", exact=True).click()
+    page.get_by_role("menuitem", name="Erase").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("I understand").check()
+    dialog.get_by_role("button", name="Erase for good").click()
+    expect(dialog).to_contain_text("chain intact")
+    page.wait_for_load_state("networkidle")
+    assert missing == []
 
 
 def test_a_deleted_conversation_is_found_and_restored(page: Page, server: str) -> None:

@@ -247,6 +247,16 @@ export function useOpenBranch(id: string): OpenBranch | null {
   }, [shown, isLonger, first, forkSeq]);
 }
 
+/** Whether the branch in sight ends with messages that were erased: it knows of them, and there is nothing to show. */
+export function useErasedEnd(id: string, shownTo: number, lastSeq: number, isWanted: boolean): number | null {
+  const isErased = useQuery({
+    queryKey: ["erased-end", id, shownTo, lastSeq],
+    enabled: isWanted && id !== "" && lastSeq > shownTo,
+    queryFn: async () => (await messagesOf(id, { after: shownTo, limit: 1, include_deleted: true })).items.length === 0,
+  }).data;
+  return isWanted && lastSeq > shownTo && isErased === true ? lastSeq : null;
+}
+
 /** What was said last on each branch, by the branch. */
 export function useBranchEnds(id: string | null, branches: readonly Branch[]) {
   const newest = branches.slice(-MOST_ENDS).map((branch) => branch.id);
@@ -622,9 +632,9 @@ export function useNames() {
 }
 
 /** A change of anything: when it is done, what is shown is asked for again. */
-export function useChange<In, Out>(change: (given: In) => Promise<Out>) {
+export function useChange<In, Out>(change: (given: In) => Promise<Out>, onDone?: (given: In) => Promise<void>) {
   const cache = useQueryClient();
-  return useMutation({ mutationFn: change, onSettled: () => renew(cache) });
+  return useMutation({ mutationFn: change, ...(onDone === undefined ? {} : { onSuccess: (_: Out, given: In) => onDone(given) }), onSettled: () => renew(cache) });
 }
 
 /** Ask again for all that is shown. What is on its way may have been read before the change: it is not waited for. */
@@ -641,12 +651,17 @@ export function useVerify() {
 
 export type EraseProof = Shape<"EraseOut">;
 
-export function useErase() {
+/** What is shown of it is left before the rest is asked for again: of what is erased there is nothing to ask for. */
+export function useErase(onErased?: () => void) {
+  const leave = async () => {
+    onErased?.();
+    await new Promise((drawn) => setTimeout(drawn));
+  };
   return useChange(async (what: { conversation: string } | { conversation: string; message: string } | { memory: string }): Promise<EraseProof> => {
     if ("memory" in what) return call("post", "/memories/{memory_id}/erase", { at: { memory_id: what.memory }, body: { confirm: what.memory } });
     if ("message" in what) return call("post", "/conversations/{conversation_id}/messages/{message_id}/erase", { at: { conversation_id: what.conversation, message_id: what.message }, body: { confirm: what.message } });
     return call("post", "/conversations/{conversation_id}/erase", { at: { conversation_id: what.conversation }, body: { confirm: what.conversation } });
-  });
+  }, leave);
 }
 
 /** All memories of the person, or those that a search finds. */

@@ -4,10 +4,14 @@ import type { Compaction, Message, Version } from "./model";
 
 export type Row =
   | { readonly kind: "message"; readonly key: string; readonly message: Message; readonly results: readonly Message[]; /** Said by the same one as the message right above it: one answer in several steps. */ readonly isContinued: boolean }
+  | { /** What stands in the place of a message that was erased. */ readonly kind: "erased"; readonly key: string; readonly seq: number }
   | { readonly kind: "band"; readonly key: string; readonly compaction: Compaction };
 
-/** Messages in order, tools' answers under the message that called, and after each summarised stretch its band. */
-export function rowsOf(messages: readonly Message[], compactions: readonly Compaction[]): Row[] {
+/** Messages in order, tools' answers under the message that called, and after each summarised stretch its band. Of what was
+ * erased those are known that a message follows, and the last one of the branch. */
+export function rowsOf(messages: readonly Message[], compactions: readonly Compaction[], erasedEnd: number | null = null): Row[] {
+  const seqs = new Set(messages.map((message) => message.seq));
+  const isFrom = messages[0]?.seq ?? 0;
   const answered = answersByCaller(messages);
   const taken = new Set([...answered.values()].flat());
   const shown = messages.filter((message) => !taken.has(message));
@@ -16,13 +20,19 @@ export function rowsOf(messages: readonly Message[], compactions: readonly Compa
   let next = 0;
   for (const message of shown) {
     while (next < bands.length && bands[next]!.lastSeq < message.seq) rows.push(bandRow(bands[next++]!));
+    if (message.parentSeq !== null && message.parentSeq > isFrom && !seqs.has(message.parentSeq)) rows.push(erasedRow(message.parentSeq));
     const above = rows.at(-1);
     const isContinued = above?.kind === "message" && message.role === "assistant" && above.message.role === "assistant" && above.message.name === message.name;
     rows.push({ kind: "message", key: message.id, message, results: answered.get(message.id) ?? [], isContinued });
   }
   const end = messages.at(-1)?.seq ?? 0;
   while (next < bands.length && bands[next]!.lastSeq <= end) rows.push(bandRow(bands[next++]!));
+  if (erasedEnd !== null) rows.push(erasedRow(erasedEnd));
   return rows;
+}
+
+function erasedRow(seq: number): Row {
+  return { kind: "erased", key: `erased-${seq}`, seq };
 }
 
 function bandRow(compaction: Compaction): Row {

@@ -1,4 +1,5 @@
 import type { Command } from "../lib/commands";
+import type { ErasedKind, OutOfReach } from "../lib/erased";
 
 export const en = {
   conversations: "Conversations",
@@ -355,7 +356,28 @@ export const en = {
   erased: (entries: string, when: string) => `${entries} entries erased, ${when}`,
   erasedBrief: (entries: number) => `Erased (${entries} entries).`,
   eraseMemoryAsk: "Erase this memory for good?",
-  cannotReach: "Out of reach from here:",
+  erasedHere: (seq: number) => `#${seq} erased`,
+  erasedKinds: {
+    messages: (n) => `${n} ${n === "1" ? "message" : "messages"}`,
+    entries: (n) => `${n} log ${n === "1" ? "entry" : "entries"}`,
+    index: (n) => `search index: ${n}`,
+    summaries: (n) => `summaries: ${n}`,
+    memories: (n) => `memories: ${n}`,
+    vectors: (n) => `vectors: ${n}`,
+    files: (n) => `files: ${n}`,
+    events: (n) => `events of streams: ${n}`,
+    states: (n) => `states of agents: ${n}`,
+    copies: (n) => `stored copies: ${n}`,
+    rest: (n) => `other records: ${n}`,
+  } as Record<ErasedKind, (n: string) => string>,
+  erasedList: (kinds: readonly string[]) => `Erased: ${kinds.join(", ")}.`,
+  cannotReach: (notes: readonly string[]) => `Out of reach from here: ${notes.join("; ")}.`,
+  outOfReach: {
+    backups: "earlier backups and exports", snapshots: "file-system snapshots", ids: "the ids of conversations and messages", quotes: "quotes of it in other messages, which a search for its words finds",
+    owner: "what is yours beyond this conversation, such as memories from elsewhere, documents and copies of it", replicas: "replicas that have not followed yet",
+    log: "the database's write-ahead log", serverLog: "the database server's own log", rows: "old rows until the next start", vectors: "a vector store until it compacts its files",
+    files: "files that could not be removed yet", holds: "the records of legal holds",
+  } as Record<OutOfReach, string>,
   health: "Health",
   healthy: "The server and its database answer",
   version: "Version",

@@ -22,6 +22,7 @@ export function Band({ conversation, compaction, onJump }: Props) {
   const [isOpen, setOpen] = useState(false);
   const toast = useToast();
   const undo = useUndo(conversation);
+  const undoIt = () => undo.mutateAsync(compaction.id).then(() => toast({ text: t.undone }), () => undefined); // the band is gone by then
   const title = t.band(count(compaction.firstSeq, language), count(compaction.lastSeq, language));
   const more = [compaction.trigger === "manual" ? t.manual : t.automatic, t.level(compaction.level), seconds(compaction.seconds, language)];
   return (
@@ -41,7 +42,7 @@ export function Band({ conversation, compaction, onJump }: Props) {
           <>
             <Sides conversation={conversation} compaction={compaction} onJump={onJump} />
             <div className="row">
-              <button onClick={() => undo.mutate(compaction.id, { onSuccess: () => toast({ text: t.undone }) })} disabled={undo.isPending}>{t.undoCompaction}</button>
+              <button onClick={undoIt} disabled={undo.isPending}>{t.undoCompaction}</button>
               <span className="faint">{more.join(" · ")}</span>
             </div>
             {undo.isError && <Trouble problem={undo.error} />}

@@ -4,7 +4,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, type RefObject } from "react";
 
-import { newestMessagesKey, useCompactions, useConversation, useGauge, useElsewhere, useMessages, useOpenBranch, useRecalled, type Recalled } from "../../api/queries";
+import { newestMessagesKey, useCompactions, useConversation, useGauge, useElsewhere, useErasedEnd, useMessages, useOpenBranch, useRecalled, type Recalled } from "../../api/queries";
 import { firstLine } from "../../lib/format";
 import type { Compaction, Gap, Message, Version } from "../../lib/model";
 import { outermost, rowsOf, versionsOf, type Row } from "../../lib/rows";
@@ -64,7 +64,10 @@ export function History(props: Props) {
   const messages = useMemo(() => upToQuestion(loaded, live?.questionId ?? null), [loaded, live?.questionId]);
   const isMissing = at !== null && pages.isSuccess && !pages.isFetching && !loaded.some((message) => message.seq === at);
   const elsewhere = useElsewhere(conversation, isMissing ? at : null);
-  const rows = useMemo(() => rowsOf(messages, compactions.data ?? []), [messages, compactions.data]);
+  const branch = useOpenBranch(conversation);
+  const isAtEnd = pages.isSuccess && !pages.isFetching && !pages.hasNextPage && answer === null;
+  const erasedEnd = useErasedEnd(conversation, messages.at(-1)?.seq ?? 0, branch?.lastSeq ?? 0, isAtEnd);
+  const rows = useMemo(() => rowsOf(messages, compactions.data ?? [], erasedEnd), [messages, compactions.data, erasedEnd]);
   useEffect(() => onRows(messages), [messages, onRows]);
   const list = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
@@ -114,7 +117,6 @@ export function History(props: Props) {
   const window = gauge.data?.windowSeqs ?? NOTHING;
   const summaries = useMemo(() => outermost(compactions.data ?? []), [compactions.data]);
   const pinned = useMemo(() => new Set([...(gauge.data?.parts.filter((part) => part.kind === "pinned").flatMap((part) => part.seqs) ?? []), ...messages.filter((one) => one.isPinned).map((one) => one.seq)]), [gauge.data, messages]);
-  const branch = useOpenBranch(conversation);
   const total = Math.max(branch?.lastSeq ?? 0, messages.at(-1)?.seq ?? 0);
   const gap = branch?.gap ?? NO_GAP;
   const mapped = useMemo(() => ({ total, gap, compactions: compactions.data ?? [], window, recalled: recalled.seqs, pinned }), [total, gap, compactions.data, window, recalled.seqs, pinned]);
@@ -154,6 +156,8 @@ export function History(props: Props) {
                   >
                     {row.kind === "band" ? (
                       <Band conversation={conversation} compaction={row.compaction} onJump={onJump} />
+                    ) : row.kind === "erased" ? (
+                      <p className="faint erased number">{t.erasedHere(row.seq)}</p>
                     ) : (
                       <MessageRow
                         conversation={conversation}

@@ -3,6 +3,7 @@
 import { useState } from "react";
 
 import { useErase, useVerify } from "../../api/queries";
+import { erasedKinds, outOfReach } from "../../lib/erased";
 import { count, firstLine, moment } from "../../lib/format";
 import { useTexts } from "../../texts";
 import { Box, Trouble } from "../Bits";
@@ -28,16 +29,13 @@ export function EraseBox({ what, onClose, onErased }: Props) {
 
 function Erasing({ what, onClose, onErased }: { readonly what: ToErase; readonly onClose: () => void; readonly onErased: Props["onErased"] }) {
   const { t, language } = useTexts();
-  const erase = useErase();
+  const erase = useErase(() => onErased?.(what));
   const verify = useVerify();
   const [isSure, setSure] = useState(false);
   const proof = erase.data;
   const run = () =>
     erase.mutate(what.message === undefined ? { conversation: what.conversation } : { conversation: what.conversation, message: what.message.id }, {
-      onSuccess: () => {
-        verify.mutate(null);
-        onErased?.(what);
-      },
+      onSuccess: () => verify.mutate(null),
     });
   if (proof === undefined) {
     return (
@@ -53,14 +51,14 @@ function Erasing({ what, onClose, onErased }: { readonly what: ToErase; readonly
       </div>
     );
   }
+  const kinds = erasedKinds(proof.reached, what.message !== undefined).map(([kind, rows]) => t.erasedKinds[kind](count(rows, language)));
+  const notes = proof.cannot_reach.map((note) => t.outOfReach[outOfReach(note)!] ?? note);
   return (
     <div className="stack" role="status">
       <div className="proof">
         <p className="row good"><Icon name="check" /><strong>{t.erased(count(proof.entries, language), moment(proof.erased_at, language))}</strong></p>
-        <ul className="list faint number">
-          {Object.entries(proof.reached).map(([place, rows]) => <li key={place} className="row"><span className="grow">{place}</span>{count(rows, language)}</li>)}
-        </ul>
-        {proof.cannot_reach.length > 0 && <p className="faint">{t.cannotReach} {proof.cannot_reach.join("; ")}</p>}
+        {kinds.length > 0 && <p>{t.erasedList(kinds)}</p>}
+        {notes.length > 0 && <p className="faint">{t.cannotReach([...new Set(notes)])}</p>}
       </div>
       {verify.data && <p className={verify.data.ok ? "good" : "bad"}>{verify.data.ok ? t.intact(count(verify.data.entries, language)) : t.broken(count(verify.data.problems.length, language))}</p>}
       <div className="row ends"><button className="primary" onClick={onClose}>{t.close}</button></div>
