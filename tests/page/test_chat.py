@@ -153,6 +153,7 @@ def test_after_a_stop_the_next_question_is_answered_and_enter_while_it_is_keeps_
     expect(live(page)).to_contain_text("word3")
     composer(page).fill("three, not sent yet")
     composer(page).press("Enter")
+    expect(page.get_by_role("status").filter(has_text="Answer in progress: stop it")).to_be_visible()
     expect(live(page)).to_contain_text("word9")
     expect(composer(page)).to_have_value("three, not sent yet")
     expect(page.locator('article[data-role="user"]')).to_have_count(2)

@@ -31,6 +31,12 @@ describe("a problem", () => {
     expect(saidOf(new Problem(0, "unreachable", "The server cannot be reached.", true), en)).toEqual({ words: "The server cannot be reached.", detail: "" });
     expect(saidOf(new TypeError("x is not a function"), en)).toEqual({ words: en.somethingWrong, detail: "x is not a function" });
   });
+  it("names the key that a model misses, without a word of English in Chinese", () => {
+    const missing = new Problem(502, "model_key_missing", "the model openai:gpt-5-mini needs a key: set OPENAI_API_KEY, or choose another with EVERTHREAD_MODEL.", false);
+    expect(saidOf(missing, zh)).toEqual({ words: "openai:gpt-5-mini 需要密钥：请在启动服务器前设置 OPENAI_API_KEY，或在模型菜单里换一个模型。", detail: "" });
+    expect(saidOf(missing, en).words).toContain("openai:gpt-5-mini needs a key: set OPENAI_API_KEY");
+    expect(saidOf(new Problem(502, "model_key_missing", "Another word.", false), zh)).toEqual({ words: zh.problems["model_key_missing"], detail: "Another word." });
+  });
   it("has a full stop after each sentence, and none of them twice", () => {
     expect(sentences(["`model` is not known", "Name another.", undefined, "", "Name another"])).toBe("`model` is not known. Name another.");
   });

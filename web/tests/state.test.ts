@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { NO_ANSWER, isOf, isOver, step, type TurnEvent } from "../src/state/answer";
+import { NO_ANSWER, hasSaid, isOf, isOver, step, type TurnEvent } from "../src/state/answer";
 import { press } from "../src/state/keys";
 import { HOME, hashOf, placeFrom } from "../src/state/place";
 
@@ -87,5 +87,12 @@ describe("the keyboard", () => {
     expect(press(key("j", { isTyping: true }), "").action).toBeNull();
     expect(press(key("Escape", { isTyping: true }), "").action).toBe("close");
     expect(press(key("K", { isTyping: true, isWithControl: true }), "").action).toBe("palette");
+  });
+});
+
+describe("an answer that was stopped", () => {
+  const said = { text: "", thinking: "", calls: [] };
+  it("has something to keep only where something was said", () => {
+    expect([[], [said], [{ ...said, text: "so" }], [{ ...said, thinking: "hm" }]].map((steps) => hasSaid({ ...NO_ANSWER, steps }))).toEqual([false, false, true, true]);
   });
 });

@@ -131,5 +131,15 @@ export function Detail({ text }: { readonly text: string }) {
 /** A problem in the words of the page, and what the service adds to it. */
 export function saidOf(problem: unknown, t: Texts): { readonly words: string; readonly detail: string } {
   if (!(problem instanceof Problem)) return { words: t.somethingWrong, detail: problem instanceof Error ? problem.message : String(problem) };
-  return { words: t.problems[problem.code] ?? t.somethingWrong, detail: problem.status === 0 ? "" : problem.message };
+  const told = inOurWords(problem.code, problem.status === 0 ? "" : problem.message, t);
+  return { words: told.words ?? t.somethingWrong, detail: told.detail };
+}
+
+const MISSING_KEY = /\bmodel (\S+) needs a key: set ([A-Z][A-Z0-9_]*)/;
+
+/** A code of the service in the words of the page; what the service says is added where those do not say it all. */
+export function inOurWords(code: string, message: string, t: Texts): { readonly words: string | undefined; readonly detail: string } {
+  const missing = code === "model_key_missing" ? MISSING_KEY.exec(message) : null;
+  if (missing !== null) return { words: t.keyMissing(missing[1]!, missing[2]!), detail: "" };
+  return { words: t.problems[code], detail: message };
 }

@@ -118,3 +118,8 @@ function calling(steps: readonly LiveStep[], call: LiveCall): readonly LiveStep[
 function ending(steps: readonly LiveStep[], text: string): readonly LiveStep[] {
   return text === "" ? steps : saying(steps, () => ({ text }));
 }
+
+/** Whether there is anything of it to keep. */
+export function hasSaid(answer: Answer): boolean {
+  return answer.steps.some((one) => one.text !== "" || one.thinking !== "" || one.calls.length > 0);
+}

@@ -45,6 +45,7 @@ export function Composer(props: Props) {
   const [text, setText] = useState(() => readDraft(props.draft));
   const [cursor, setCursor] = useState(0);
   const [chosen, setChosen] = useState(0);
+  const [isTooEarly, setTooEarly] = useState(false);
   const area = useRef<HTMLTextAreaElement>(null);
   const files = useRef<HTMLInputElement>(null);
   useEffect(() => setText(readDraft(props.draft)), [props.draft]);
@@ -52,6 +53,7 @@ export function Composer(props: Props) {
   const change = (next: string) => {
     setText(next);
     keepDraft(props.draft, next);
+    setTooEarly(false);
   };
   const offers = useMemo(() => offersFor(text, cursor, props.names, t), [text, cursor, props.names, t]);
   const take = (word: string) => {
@@ -65,8 +67,11 @@ export function Composer(props: Props) {
   const send = () => {
     const typed = parseCommand(text);
     if (typed !== null) props.onCommand(typed);
-    else if (!canSend || props.isRunning) return;
-    else props.onSend(text);
+    else if (!canSend) return;
+    else if (props.isRunning) {
+      setTooEarly(true);
+      return;
+    } else props.onSend(text);
     change("");
   };
   const onKeyDown = (event: React.KeyboardEvent) => {
@@ -165,7 +170,7 @@ export function Composer(props: Props) {
           )}
         </div>
       </div>
-      <p className="faint keys">{t.composerHint}</p>
+      {isTooEarly && props.isRunning ? <p className="keys" role="status">{t.waitForAnswer}</p> : <p className="faint keys">{t.composerHint}</p>}
     </form>
   );
 }

@@ -2,10 +2,10 @@
 
 import { briefly, moment, sentences } from "../../lib/format";
 import { attachedIn } from "../../lib/uploads";
-import { isOver, type Answer, type LiveStep } from "../../state/answer";
+import { hasSaid, isOver, type Answer, type LiveStep } from "../../state/answer";
 import { useConnection } from "../../state/connection";
 import { useTexts } from "../../texts";
-import { Detail } from "../Bits";
+import { Detail, inOurWords } from "../Bits";
 import { Icon } from "../Icon";
 import { Said, Typed, Verbatim } from "../Said";
 import { Attachments } from "./Attachments";
@@ -85,13 +85,14 @@ function Step({ said }: { readonly said: LiveStep }) {
 function Ending({ answer, onRetry }: { readonly answer: Answer; readonly onRetry: () => void }) {
   const { t } = useTexts();
   const again = <button onClick={onRetry}>{t.retry}</button>;
-  if (answer.state === "cancelled") return <p className="faint">{t.stopped}</p>;
+  if (answer.state === "cancelled") return <p className="faint" role="status">{hasSaid(answer) ? t.stopped : t.stoppedEarly}</p>;
   if (answer.state === "interrupted") return <p className="faint row">{t.interrupted} {again}</p>;
   if (answer.state !== "failed") return null;
+  const told = inOurWords(answer.error?.code ?? "", sentences([answer.error?.message]), t);
   return (
     <div className="notice problem" role="alert">
-      <div className="row"><strong>{t.failed}</strong> {answer.error?.code !== "turn_failed" && t.problems[answer.error?.code ?? ""]} {again}</div>
-      <Detail text={sentences([answer.error?.message])} />
+      <div className="row"><strong>{t.failed}</strong> {answer.error?.code !== "turn_failed" && told.words} {again}</div>
+      <Detail text={told.detail} />
       {answer.steps.some((one) => one.text !== "") && <p className="faint">{t.partial}</p>}
     </div>
   );
