@@ -147,6 +147,7 @@ def _make(http: httpx.Client) -> dict[str, str]:
     }
 
 
+@pytest.mark.filterwarnings("ignore:Do not use the `random` module")  # of hypothesis to schemathesis, by some seeds
 @SCHEMA.parametrize()
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=QUIET)
 def test_an_operation_keeps_to_its_schema(case: Any, service: Service, things: Things) -> None:
