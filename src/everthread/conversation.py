@@ -217,8 +217,8 @@ class Conversation:
 
         Accepts dicts in OpenAI's or LangChain's format, LangChain messages, and JSON bytes; one or a list. A role that
         no model knows, and a user's message whose content is not text or content blocks, raise Invalid. A message
-        that is already there is stored only once; a known id with different content becomes a revision, and raises
-        Conflict with another role. When something was said is its field `created_at`: ISO 8601, seconds or milliseconds
+        that is already there is stored only once; a known id with different content becomes a revision.
+        When something was said is its field `created_at`: ISO 8601, seconds or milliseconds
         since 1970, or a datetime (UTC where it names no zone); without it, when it was stored. A tool's result should
         name its call (`tool_call_id`): without one it is kept and found, and no model is shown it. A retry is safe
         when the messages have ids or the call an `idempotency_key`. `expected_head` is the seq that the branch must end
@@ -243,7 +243,6 @@ class Conversation:
                 branch=check_branch(branch),
                 expected_head=expected_head,
                 idempotency_key=idempotency_key,
-                keeps_roles=True,
             )
         )
 

@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 
 import everthread
-from everthread import Conflict, Conversation, Everthread, HeadMoved, Invalid
+from everthread import Conversation, Everthread, HeadMoved, Invalid
 from everthread.context.tokens import count_tokens
 from everthread.testing import ManualClock
 from tests.contracts.message_helpers import appended, entry_count, history, says, seqs, texts
@@ -103,15 +103,6 @@ async def test_a_datetime_is_kept_as_the_text_it_is_in_json(conv: Conversation) 
     assert [message.said_at for message in await history(conv)] == [eight, ten, eight]
     assert (await history(conv))[0].payload["created_at"] == "2024-05-01T10:00:00+02:00"
     assert batch[0]["created_at"] is east, "what the caller holds is not changed"
-
-
-async def test_nobody_revises_what_another_role_said(et: Everthread, conv: Conversation) -> None:
-    await conv.append(says("I said this", id="m1"))
-    with pytest.raises(Conflict, match=r"role user.*assistant.*id of its own"):
-        await conv.append([says("beside it"), {"role": "assistant", "content": "No, I", "id": "m1"}])
-    assert await texts(conv) == ["I said this"]
-    await conv.append({"type": "human", "content": "I say this", "id": "m1"})
-    assert await texts(conv) == ["I say this"]
 
 
 async def test_a_result_that_names_no_call_is_kept_and_found_and_shown_to_no_model(conv: Conversation) -> None:

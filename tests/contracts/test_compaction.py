@@ -468,7 +468,7 @@ async def test_pins_and_edits_leave_a_span_as_it_is(conv: Conversation) -> None:
 
 
 async def test_an_erased_message_is_in_no_summary_and_in_no_file(et: Everthread, conv: Conversation, url: str) -> None:
-    await conv.append([says("Remember: the passphrase is Xylophonquartz9 for order B-77.", id="m")])
+    await conv.append([says("Remember: the codeword is Xylophonquartz9 for order B-77.", id="m")])
     await tell(conv, 24)
     await conv.compact(compaction=NARROW)
     assert "Xylophonquartz9" in (await conv.summary(level=1) or "")
@@ -488,7 +488,7 @@ async def test_an_erased_message_is_in_no_summary_and_in_no_file(et: Everthread,
 
 
 async def test_a_process_remembers_no_summary_of_what_was_erased(et: Everthread, conv: Conversation) -> None:
-    await conv.append([says("Remember: the passphrase is Xylophonquartz9 for order B-77.", id="m")])
+    await conv.append([says("Remember: the codeword is Xylophonquartz9 for order B-77.", id="m")])
     await tell(conv, 12)
     await conv.compact()
     assert "Xylophonquartz9" in text_of(await conv.context())

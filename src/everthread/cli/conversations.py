@@ -15,7 +15,6 @@ from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation
 from everthread.cli.options import BranchOption, ConversationArgument, SecretsOption, branch_name
 from everthread.cli.output import Styled, counted, format_time, one_line, printable
-from everthread.context.content_blocks import media_labels
 from everthread.core import payloads
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.ids import new_id
@@ -214,6 +213,8 @@ def _as_text(message: Message, full: bool) -> Iterator[Styled]:
     for mark in _flags(message):
         yield f"  [{mark}]", "yellow"
     yield "\n", ""
+    from everthread.context.content_blocks import media_labels  # noqa: PLC0415 - startup
+
     labels = media_labels(payloads.fields(message.payload))
     text = printable("\n".join((payloads.searchable(message.payload), *labels))).lstrip("\n")
     if not text and _is_thought(message):

@@ -69,8 +69,6 @@ class Append:
     idempotency_key: str | None = None
     jobs: Sequence[NewJob] = ()
     """Jobs to add when something new is written; none for an off-record conversation."""
-    keeps_roles: bool = False
-    """Whether a revision by somebody else than who said the message is refused. What a framework says is taken."""
 
     def needs(self) -> Needs:
         return Needs(
@@ -95,11 +93,6 @@ class Append:
             if known is None:
                 grown, receipt = add(message, writer, grown)
             else:
-                if self.keeps_roles and known.raw is not None and known.role != message.role:
-                    raise Conflict(
-                        f"message {message.id!r} is of the role {known.role}, so the {message.role} cannot revise it; "
-                        "nothing was stored: give the new message an id of its own, or none"
-                    )
                 receipt = revise(message, known, writer, touches, now, stubs_of(seen, message.id))
             receipts.append(receipt)
         if writer.written:

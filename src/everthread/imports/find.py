@@ -21,7 +21,7 @@ async def find_conversation(
 ) -> Conversation:
     """The conversation with this id, or the only one of those `among` others whose id begins so, with or without the
     name of its agent. The ids of a session and of its subagents begin alike: they mean the session."""
-    with suppress(NotFound, Invalid):
+    with suppress(NotFound):
         return await et.conversations.get(given, owner)
     found: dict[str, Conversation] = {}
     cursor = None
