@@ -454,15 +454,8 @@ class Conversation:
 
     async def children(self) -> AsyncIterator[Conversation]:
         """Iterate over the conversations of its subagents, newest first."""
-        position = None
-        while True:
-            page, position = await self._store.conversations.list(
-                self.owner, limit=200, position=position, include_deleted=False, parent_id=self.id
-            )
-            for info in page:
-                yield Conversation(self._runtime, info)
-            if position is None:
-                return
+        async for info in read.conversations(self._store.conversations, self.owner, parent_id=self.id):
+            yield Conversation(self._runtime, info)
 
     async def copy(self, *, id: str | None = None, title: str | None = None) -> Conversation:
         """Copy the conversation: the same messages, revisions, marks and branches in a new log.

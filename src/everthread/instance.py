@@ -38,7 +38,7 @@ from everthread.core.nouns import (
 )
 from everthread.core.ports import ListOrder, ListPosition, NewConversation, Store
 from everthread.history import archive as archiving
-from everthread.history import blob_check, full_history, import_archive
+from everthread.history import blob_check, full_history, import_archive, read
 from everthread.history import verify as verifying
 from everthread.history.arguments import check_count
 from everthread.history.blob_check import BlobReport
@@ -544,36 +544,22 @@ class Everthread:
         ```
         """
         check_id(owner, "owner")
-        infos = [info async for info in self._to_archive(owner, conversations)]
-        async for piece in archiving.archive(self._store, archiving.parents_first(infos)):
+        refs = archiving.parents_first(await self._to_archive(owner, conversations))
+        async for piece in archiving.archive(self._store, refs):
             yield piece
 
-    async def _to_archive(self, owner: str, conversations: Sequence[str] | None) -> AsyncIterator[ConversationInfo]:
-        seen: set[str] = set()
-        async for id in self._all_ids(owner) if conversations is None else self._with_descendants(owner, conversations):
-            if id not in seen:
-                seen.add(id)
-                yield await self._store.conversations.get(Ref(owner, id))
-
-    async def _with_descendants(self, owner: str, conversations: Sequence[str]) -> AsyncIterator[str]:
+    async def _to_archive(self, owner: str, conversations: Sequence[str] | None) -> Sequence[ConversationInfo]:
+        rows = self._store.conversations
+        if conversations is None:
+            return [info async for info in read.conversations(rows, owner, include_deleted=True)]
         if isinstance(conversations, str | bytes) or not isinstance(conversations, Iterable):
             raise Invalid(f"must be a list of ids such as [{conversations!r}]", field="conversations")
+        found: dict[str, ConversationInfo] = {}
         for id in conversations:
-            name = check_conversation_id(id, "conversation")
-            yield name
-            async for below in self._descendants(owner, name):
-                yield below
-
-    async def _all_ids(self, owner: str) -> AsyncIterator[str]:
-        position = None
-        while True:
-            page, position = await self._store.conversations.list(
-                owner, limit=500, position=position, include_deleted=True, parent_id=None
-            )
-            for info in page:
-                yield info.id
-            if position is None:
-                return
+            info = await rows.get(Ref(owner, check_conversation_id(id, "conversation")))
+            found[info.id] = info
+            found |= {below.id: below async for below in read.descendants(rows, owner, info.id)}
+        return list(found.values())
 
     async def import_archive(self, pieces: Archive, *, owner: str = LOCAL) -> ImportReport:
         """Import an archive for an owner: its bytes, the path of its file, a file that is open for reading bytes, or
@@ -640,9 +626,9 @@ class Everthread:
     async def _erase_with_children(self, owner: str, conversation: str) -> EraseReport:
         """A conversation goes with what its subagents were told: they speak of the same things. The database does it in
         one transaction, and notes each of them: whatever lies outside is found there, here or at the next opening."""
-        descendants = [id async for id in self._descendants(owner, conversation)]
+        below = [one.id async for one in read.descendants(self._store.conversations, owner, conversation)]
         report = await self._store.maintenance.erase(owner, conversation, None)
-        for id in (conversation, *descendants):
+        for id in (conversation, *below):
             report = await self._erase_outside(replace(report, conversation_id=id))
         return replace(report, conversation_id=conversation, cannot_reach=tuple(dict.fromkeys(report.cannot_reach)))
 
@@ -666,19 +652,6 @@ class Everthread:
             return replace(report, cannot_reach=(*report.cannot_reach, left))
         files = report.reached.get("workspace_files", 0) + count
         return replace(report, reached={**report.reached, "workspace_files": files}) if count else report
-
-    async def _descendants(self, owner: str, conversation: str) -> AsyncIterator[str]:
-        position = None
-        while True:
-            children, position = await self._store.conversations.list(
-                owner, limit=100, position=position, include_deleted=True, parent_id=conversation
-            )
-            for child in children:
-                yield child.id
-                async for id in self._descendants(owner, child.id):
-                    yield id
-            if position is None:
-                return
 
     async def check_blobs(self) -> BlobReport:
         """Compare the blob store with the log: what is missing, damaged or unused."""

@@ -6,7 +6,7 @@ intents              what may be written to a log (Append, Edit, ...); `entry_wr
                      To add a kind of write, add an intent here; stores need no change
 turn_intents         the same for turns (BeginTurn, FinishTurn, StopTurn, ...)
 branch_writer        follows a framework's message list into the log; `stubs` recognises its stand-ins for large results
-read                 messages along a path, page by page; `payload_json` decodes stored bytes
+read                 messages along a path, entries and conversations, page by page; `payload_json` decodes stored bytes
 search               ranks what a store finds by words; `search_query` parses the query, `snippets` cuts the excerpts
 full_history         the log merged with what only a checkpoint has
 framework_summaries  summaries that frameworks wrote into their own state, shown as compactions

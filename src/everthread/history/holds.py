@@ -19,6 +19,7 @@ from everthread.core.ids import check_conversation_id, check_id, check_text, new
 from everthread.core.items import ItemChanges, ItemKey, StoredItem
 from everthread.core.nouns import Ref
 from everthread.core.ports import Store
+from everthread.history.read import descendants
 
 MAX_REASON_CHARACTERS = 2_000
 RECORDS = "the records of legal holds on what this owner has: who, when and the reason that was given"
@@ -133,25 +134,12 @@ class Holds:
         found: set[str] = set()
         above: str | None = conversation
         try:
-            while above is not None and above not in found:
+            while above is not None:
                 found.add(above)
                 above = (await self._store.conversations.get(Ref(owner, above))).parent_id
         except NotFound:  # the erase itself says so
             pass
-        return found | await self._below(owner, conversation, found)
-
-    async def _below(self, owner: str, conversation: str, seen: set[str]) -> set[str]:
-        found: set[str] = set()
-        position = None
-        while True:
-            children, position = await self._store.conversations.list(
-                owner, limit=100, position=position, include_deleted=True, parent_id=conversation
-            )
-            for child in children:
-                if child.id not in found | seen:
-                    found |= {child.id} | await self._below(owner, child.id, found | seen)
-            if position is None:
-                return found
+        return found | {one.id async for one in descendants(self._store.conversations, owner, conversation)}
 
     async def _keep(self, hold: Hold) -> None:
         now = to_micros(datetime.now(UTC))

@@ -1,4 +1,4 @@
-"""Reading history: a stream of messages along one path, in pages, so that any length fits in little memory."""
+"""Reading in pages, so that any length fits in little memory: messages along one path, entries, conversations."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 from everthread.core.entries import Entry, Kind, Revision
 from everthread.core.errors import NotFound
 from everthread.core.log import BranchName
-from everthread.core.nouns import Message, Ref
-from everthread.core.ports import Log, PathQuery
+from everthread.core.nouns import ConversationInfo, Message, Ref
+from everthread.core.ports import ConversationRows, Log, PathQuery
 
 PAGE = 500
 
@@ -51,6 +51,29 @@ async def log(log: Log, ref: Ref) -> AsyncIterator[Entry]:
         for entry in page:
             yield entry
         after = page[-1].seq
+
+
+async def conversations(
+    rows: ConversationRows, owner: str, *, parent_id: str | None = None, include_deleted: bool = False
+) -> AsyncIterator[ConversationInfo]:
+    """Every conversation of an owner, newest first; with `parent_id`, the children of that one."""
+    position = None
+    while True:
+        page, position = await rows.list(
+            owner, limit=PAGE, position=position, include_deleted=include_deleted, parent_id=parent_id
+        )
+        for info in page:
+            yield info
+        if position is None:
+            return
+
+
+async def descendants(rows: ConversationRows, owner: str, conversation: str) -> AsyncIterator[ConversationInfo]:
+    """The children of a conversation, deleted ones too, each followed by its own descendants."""
+    async for child in conversations(rows, owner, parent_id=conversation, include_deleted=True):
+        yield child
+        async for below in descendants(rows, owner, child.id):
+            yield below
 
 
 async def tail(

@@ -13,14 +13,13 @@ from everthread.conversation import Conversation
 from everthread.core.errors import Erased, NotFound
 from everthread.core.jobs import COMPACT, EMBED, IF_AHEAD, OF_OWNER, REMEMBER, TITLE, Job, JobHandler
 from everthread.core.nouns import Message, Ref
-from everthread.core.ports import ListPosition
+from everthread.history import read
 from everthread.history.intents import SetCompactionCheck
 from everthread.history.titles import FIRST_MESSAGES, title_by_model, title_by_rules
 from everthread.recall.embedding import SemanticIndex, catch_up
 from everthread.recall.memory_extraction import ExtractionOptions, Extractor, extract_memories
 from everthread.runtime import Runtime
 
-_OWNER_PAGE = 200
 _EXCHANGE = 4
 _BEGINNING = 2000
 """So many messages, and characters of each, a model is shown to name a conversation."""
@@ -109,15 +108,8 @@ async def _embed(runtime: Runtime, meaning: SemanticIndex, job: Job) -> None:
     if not job.details.get(OF_OWNER):
         await _embed_one(runtime, meaning, job.ref)
         return
-    position: ListPosition | None = None
-    while True:
-        infos, position = await runtime.store.conversations.list(
-            job.ref.owner, limit=_OWNER_PAGE, position=position, include_deleted=False, parent_id=None
-        )
-        for info in infos:
-            await _embed_one(runtime, meaning, Ref(info.owner, info.id))
-        if position is None:
-            return
+    async for info in read.conversations(runtime.store.conversations, job.ref.owner):
+        await _embed_one(runtime, meaning, Ref(info.owner, info.id))
 
 
 async def _embed_one(runtime: Runtime, meaning: SemanticIndex, ref: Ref) -> None:

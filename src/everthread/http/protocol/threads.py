@@ -20,6 +20,7 @@ from everthread.core.errors import Conflict, NotFound
 from everthread.core.ids import check_id, new_id
 from everthread.core.nouns import Ref
 from everthread.core.turns import Turn, TurnState
+from everthread.history import read
 from everthread.http.dependencies import ConversationId, RequestModel
 from everthread.http.protocol import thread_state
 from everthread.http.protocol.dependencies import (
@@ -38,7 +39,6 @@ from everthread.http.protocol.serialization import JsonObject, contains, to_plai
 
 router = APIRouter(tags=["LangGraph: threads"])
 ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
-_PAGE = 200
 _ROW_FIELDS = frozenset({"thread_id", "created_at", "updated_at", "state_updated_at", "metadata"})
 """What a thread shows without reading its runs and its checkpoint."""
 
@@ -258,14 +258,9 @@ async def list_threads(graphs: OpenGraphs, owner: str, ids: list[str] | None) ->
             except NotFound:
                 continue
         return
-    cursor = None
-    while True:
-        page = await graphs.et.conversations.list(owner, limit=_PAGE, cursor=cursor)
-        for one in page.items:
-            if one.parent_id is None and not one.off_record:
-                yield one
-        if (cursor := page.next_cursor) is None:
-            return
+    async for info in read.conversations(graphs.et.store.conversations, owner):
+        if info.parent_id is None and not info.off_record:
+            yield Conversation(graphs.et.runtime, info)
 
 
 async def _matching_threads(

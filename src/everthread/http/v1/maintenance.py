@@ -17,6 +17,7 @@ from everthread.core.errors import Invalid
 from everthread.core.events import CompactionCompleted, Event, Recalled, TurnEnded
 from everthread.core.ids import MAX_ID_CHARACTERS
 from everthread.core.jobs import Job, JobState, priority_name
+from everthread.history import read
 from everthread.http.dependencies import (
     AdminDep,
     CallerDep,
@@ -186,15 +187,10 @@ async def discard_job(job_id: JobId, et: EverthreadDep, admin: AdminDep) -> Resp
 
 
 async def _count(et: Everthread, owner: str) -> tuple[int, int]:
-    conversations = entries = 0
-    cursor = None
-    while True:
-        page = await et.conversations.list(owner, limit=_PAGE, cursor=cursor, include_deleted=True)
-        conversations += len(page.items)
-        entries += sum(one.info.entry_count for one in page.items)
-        cursor = page.next_cursor
-        if cursor is None:
-            return conversations, entries
+    counts = [
+        info.entry_count async for info in read.conversations(et.store.conversations, owner, include_deleted=True)
+    ]
+    return len(counts), sum(counts)
 
 
 @router.get("/logs/compaction", response_model=LoggedEvents)
