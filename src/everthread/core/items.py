@@ -23,12 +23,12 @@ class StoredItem(NamedTuple):
     """JSON."""
     created_at: int
     updated_at: int
-    expires_at: int | None
-    ttl_micros: int | None
+    expires_at: int | None = None
+    ttl_micros: int | None = None
     """How long after it was last written or read the item expires."""
-    model: str | None
+    model: str | None = None
     """The embedder that made the vectors; vectors of different embedders are never compared."""
-    vectors: bytes | None
+    vectors: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

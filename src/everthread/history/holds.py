@@ -144,7 +144,7 @@ class Holds:
     async def _keep(self, hold: Hold) -> None:
         now = to_micros(datetime.now(UTC))
         value = json.dumps(asdict(hold), default=datetime.isoformat).encode()
-        item = StoredItem(_NAMESPACE, hold.id, value, now, now, None, None, None, None)
+        item = StoredItem(_NAMESPACE, hold.id, value, now, now)
         await self._store.items.change(_SERVER, ItemChanges(put=[item]))
 
 

@@ -222,7 +222,7 @@ async def test_a_server_starts_by_itself_what_comes_due(light: Server) -> None:
         thread = (await client.threads.create())["thread_id"]
         await client.crons.create_for_thread(thread, "agent", schedule="* * * * *", input=says("hi"))
         items = light.et.store.items
-        [item] = await items.under("local", crons.NAMESPACE)
+        [item] = await items.under("local", crons.DOCUMENTS.namespace)
         earlier = item.updated_at - 61_000_000
         await items.change("local", ItemChanges(put=[item._replace(updated_at=earlier)]))
         assert (await _ends(client, thread, 1))[0]["status"] == "success"

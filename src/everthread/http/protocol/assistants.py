@@ -1,11 +1,10 @@
 """/assistants: every graph has one by its own name; users add others with a config of their own, in versions.
 
-Users' assistants are documents of their owner, under a namespace that graphs themselves may not use.
+Users' assistants are documents of their owner (`documents`).
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 from uuid import UUID, uuid5
@@ -15,19 +14,26 @@ from pydantic import Field, TypeAdapter, create_model
 from pydantic.errors import PydanticUserError
 from starlette.responses import Response
 
-from everthread.core.clock import from_micros, system_clock, to_micros
+from everthread.core.clock import system_clock
 from everthread.core.errors import Conflict, NotFound
 from everthread.core.ids import check_id, new_id
-from everthread.core.items import ItemChanges, ItemKey, StoredItem
 from everthread.http.dependencies import PathId, RequestModel
-from everthread.http.protocol.dependencies import GraphRunsDep, GraphsDep, LangGraphResponse, OwnerDep, select_fields
+from everthread.http.protocol.dependencies import (
+    GraphRunsDep,
+    GraphsDep,
+    LangGraphResponse,
+    OwnerDep,
+    pagination_headers,
+    select_fields,
+)
+from everthread.http.protocol.documents import Documents
 from everthread.http.protocol.graphs import OpenGraphs
-from everthread.http.protocol.serialization import JsonObject, contains, dumps
+from everthread.http.protocol.serialization import JsonObject, contains
 from everthread.http.protocol.threads import list_threads, remove_thread
 
 router = APIRouter(tags=["LangGraph: assistants"])
 
-NAMESPACE = "langgraph.assistants"
+_DOCUMENTS = Documents("langgraph.assistants", "assistant")
 _GRAPH_IDS = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
 """LangGraph's own server derives the ids of graphs from this namespace: the same name has the same id here."""
 _STARTED_AT = system_clock()
@@ -123,15 +129,7 @@ async def find_assistant(graphs: OpenGraphs, owner: str, id: str) -> JsonObject:
 
 
 async def _read(graphs: OpenGraphs, owner: str, id: str) -> JsonObject:
-    items = await graphs.et.store.items.get(owner, [ItemKey(NAMESPACE, id)])
-    if not items:
-        raise NotFound(f"assistant {id!r} not found")
-    return _document(items[0])
-
-
-def _document(item: StoredItem) -> JsonObject:
-    value: JsonObject = json.loads(item.value)
-    return {**value, "created_at": from_micros(item.created_at), "updated_at": from_micros(item.updated_at)}
+    return await _DOCUMENTS.get(graphs.et.store.items, owner, id)
 
 
 def _current_version(kept: Mapping[str, Any]) -> JsonObject:
@@ -143,16 +141,13 @@ def _current_version(kept: Mapping[str, Any]) -> JsonObject:
 
 
 async def _write(graphs: OpenGraphs, owner: str, kept: JsonObject) -> JsonObject:
-    now = to_micros(system_clock())
-    value = dumps({name: kept[name] for name in ("assistant_id", "latest", "versions")})
-    item = StoredItem(NAMESPACE, kept["assistant_id"], value, now, now, None, None, None, None)
-    await graphs.et.store.items.change(owner, ItemChanges(put=[item]))
+    await _DOCUMENTS.put(graphs.et.store.items, owner, kept["assistant_id"], kept)
     return _current_version(await _read(graphs, owner, kept["assistant_id"]))
 
 
 async def _all(graphs: OpenGraphs, owner: str) -> list[JsonObject]:
     defaults = [_default_assistant(spec.id, spec.description) for spec in graphs.catalog]
-    created = [_current_version(_document(item)) for item in await graphs.et.store.items.under(owner, NAMESPACE)]
+    created = [_current_version(one) for one in await _DOCUMENTS.all(graphs.et.store.items, owner)]
     return [*defaults, *created]
 
 
@@ -200,9 +195,7 @@ async def search_assistants(body: AssistantSearch, graphs: GraphsDep, owner: Own
     found = [one for one in await _all(graphs, owner) if _matches(one, body)]
     found.sort(key=lambda one: (str(one[body.sort_by]), one["assistant_id"]), reverse=body.sort_order == "desc")
     page = [_shown(one) for one in found[body.offset : body.offset + body.limit]]
-    headers = {"X-Pagination-Total": str(len(found))}
-    if body.offset + body.limit < len(found):
-        headers["X-Pagination-Next"] = str(body.offset + body.limit)
+    headers = pagination_headers(len(found), offset=body.offset, limit=body.limit)
     return LangGraphResponse(select_fields(page, body.select), headers=headers)
 
 
@@ -258,7 +251,7 @@ async def delete_assistant(
         async for thread in list_threads(graphs, owner, None):
             if thread.metadata.get("assistant_id") == assistant_id:
                 await remove_thread(graphs, graph_runs, thread)
-    await graphs.et.store.items.change(owner, ItemChanges(delete=[ItemKey(NAMESPACE, assistant_id)]))
+    await _DOCUMENTS.delete(graphs.et.store.items, owner, assistant_id)
 
 
 @router.post("/assistants/{assistant_id}/versions")

@@ -1,13 +1,12 @@
 """/runs/crons: runs that are started again and again, on one thread or each on a thread of its own.
 
-A cron is a document of its owner, under a namespace that graphs themselves may not use; a second document says which
-owners have any. When it is due is worked out from its schedule (`cron_schedule`) and written nowhere, so what starts
-runs (`cron_runner`) never writes over what a user changes.
+A cron is a document of its owner (`documents`); a second document says which owners have any. When it is due is worked
+out from its schedule (`cron_schedule`) and written nowhere, so what starts runs (`cron_runner`) never writes over what
+a user changes.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -17,25 +16,32 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from everthread.core.access import ApiKeys
-from everthread.core.clock import from_micros, system_clock, to_micros
-from everthread.core.errors import Conflict, Invalid, NotFound
-from everthread.core.ids import check_id, new_id
-from everthread.core.items import ItemChanges, ItemKey, StoredItem
+from everthread.core.clock import from_micros, system_clock
+from everthread.core.errors import Conflict, Invalid
+from everthread.core.ids import new_id
 from everthread.core.ports import Items
 from everthread.http.auth import Caller
 from everthread.http.dependencies import CallerDep, PathId, RequestModel
 from everthread.http.protocol import assistants
 from everthread.http.protocol.cron_schedule import check_schedule, next_tick
-from everthread.http.protocol.dependencies import GraphsDep, LangGraphResponse, OwnerDep, ThreadDep, select_fields
+from everthread.http.protocol.dependencies import (
+    GraphsDep,
+    LangGraphResponse,
+    OwnerDep,
+    ThreadDep,
+    pagination_headers,
+    select_fields,
+)
+from everthread.http.protocol.documents import Documents
 from everthread.http.protocol.graphs import OpenGraphs
 from everthread.http.protocol.run_request import Durability, Mode, Nodes, RunBody, parse_run_request
-from everthread.http.protocol.serialization import JsonObject, contains, dumps
+from everthread.http.protocol.serialization import JsonObject, contains
 from everthread.http.protocol.server_state import ProtocolState
 
 router = APIRouter(tags=["LangGraph: crons"])
 
-NAMESPACE = "langgraph.crons"
-OWNERS_NAMESPACE = "langgraph.cron_owners"
+DOCUMENTS = Documents("langgraph.crons", "cron")
+_OWNERS = Documents("langgraph.cron_owners", "owner")
 SERVER = ""
 """Whose document says which owners have crons: nobody can have this name, and so erase the list with all that is
 theirs."""
@@ -122,28 +128,23 @@ CronsChangedDep = Annotated[Any, Depends(_crons_changed)]
 
 async def owners(items: Items) -> dict[str, datetime]:
     """The owners that have crons, or had, and when the last one was written."""
-    return {item.key: from_micros(item.updated_at) for item in await items.under(SERVER, OWNERS_NAMESPACE)}
+    listed = await items.under(SERVER, _OWNERS.namespace)
+    return {item.key: from_micros(item.updated_at) for item in listed}
 
 
 async def forget_owner(items: Items, owner: str) -> None:
     """Take an owner that has no crons any more off the list."""
-    await items.change(SERVER, ItemChanges(delete=[ItemKey(OWNERS_NAMESPACE, owner)]))
+    await _OWNERS.delete(items, SERVER, owner)
 
 
 async def all_crons(items: Items, owner: str) -> list[JsonObject]:
     """The crons of an owner."""
-    return [_document(item) for item in await items.under(owner, NAMESPACE)]
+    return [_with_end(cron) for cron in await DOCUMENTS.all(items, owner)]
 
 
-def _document(item: StoredItem) -> JsonObject:
-    kept: JsonObject = json.loads(item.value)
-    end = kept["end_time"]
-    return {
-        **kept,
-        "end_time": None if end is None else datetime.fromisoformat(end),
-        "created_at": from_micros(item.created_at),
-        "updated_at": from_micros(item.updated_at),
-    }
+def _with_end(cron: JsonObject) -> JsonObject:
+    end = cron["end_time"]
+    return {**cron, "end_time": None if end is None else datetime.fromisoformat(end)}
 
 
 def is_over(cron: Mapping[str, Any], at: datetime) -> bool:
@@ -174,21 +175,13 @@ def _cron_out(cron: Mapping[str, Any], owner: str) -> JsonObject:
 
 
 async def _find(graphs: OpenGraphs, owner: str, id: str) -> JsonObject:
-    items = await graphs.et.store.items.get(owner, [ItemKey(NAMESPACE, check_id(id, "cron_id"))])
-    if not items:
-        raise NotFound(f"cron {id!r} not found")
-    return _document(items[0])
+    return _with_end(await DOCUMENTS.get(graphs.et.store.items, owner, id))
 
 
 async def _write(graphs: OpenGraphs, owner: str, cron: JsonObject) -> JsonObject:
-    now = to_micros(system_clock())
-    value = dumps({name: value for name, value in cron.items() if name not in ("created_at", "updated_at")})
     items = graphs.et.store.items
-    on_list = StoredItem(OWNERS_NAMESPACE, owner, b"{}", now, now, None, None, None, None)
-    await items.change(SERVER, ItemChanges(put=[on_list]))  # before the cron: one that is not listed would never run
-    await items.change(
-        owner, ItemChanges(put=[StoredItem(NAMESPACE, cron["cron_id"], value, now, now, None, None, None, None)])
-    )
+    await _OWNERS.put(items, SERVER, owner, {})  # before the cron: one that is not listed would never run
+    await DOCUMENTS.put(items, owner, cron["cron_id"], cron)
     return await _find(graphs, owner, cron["cron_id"])
 
 
@@ -236,7 +229,7 @@ async def _create(graphs: OpenGraphs, caller: Caller, body: NewCron, thread_id: 
         KEY: caller.key_id,
     }
     parse_run_request(cron_run(cron), assistant)  # refused now, not each time
-    if len(await graphs.et.store.items.under(owner, NAMESPACE)) >= MAX_CRONS:
+    if len(await all_crons(graphs.et.store.items, owner)) >= MAX_CRONS:
         raise Conflict(f"there are {MAX_CRONS} crons already; delete one first")
     return await _write(graphs, owner, cron)
 
@@ -250,11 +243,9 @@ async def search_crons(body: CronSearch, graphs: GraphsDep, owner: OwnerDep) -> 
     """Search crons, by default newest first."""
     found = await _matching(graphs, owner, body)
     found.sort(key=lambda cron: (str(cron[body.sort_by] or ""), cron["cron_id"]), reverse=body.sort_order == "desc")
-    headers = {"X-Pagination-Total": str(len(found))}
-    if body.offset + body.limit < len(found):
-        headers["X-Pagination-Next"] = str(body.offset + body.limit)
+    headers = pagination_headers(len(found), offset=body.offset, limit=body.limit)
     page = found[body.offset : body.offset + body.limit]
-    return LangGraphResponse(select_fields(page, list(body.select or ())), headers=headers)
+    return LangGraphResponse(select_fields(page, body.select), headers=headers)
 
 
 @router.post("/runs/crons/count")
@@ -314,4 +305,4 @@ async def change_cron(
 async def delete_cron(cron_id: PathId, graphs: GraphsDep, owner: OwnerDep) -> None:
     """Delete a cron; the runs that it has started stay."""
     await _find(graphs, owner, cron_id)
-    await graphs.et.store.items.change(owner, ItemChanges(delete=[ItemKey(NAMESPACE, cron_id)]))
+    await DOCUMENTS.delete(graphs.et.store.items, owner, cron_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
@@ -99,6 +100,12 @@ ThreadDep = Annotated[Conversation, Depends(_thread)]
 RunDep = Annotated[Turn, Depends(_run)]
 
 
-def select_fields(rows: list[dict[str, Any]], select: list[str] | None) -> list[dict[str, Any]]:
+def pagination_headers(total: int, *, offset: int, limit: int) -> dict[str, str]:
+    """What a search says beside its page: how many there are and, if there are more, where the next page begins."""
+    more = {"X-Pagination-Next": str(offset + limit)} if offset + limit < total else {}
+    return {"X-Pagination-Total": str(total), **more}
+
+
+def select_fields(rows: Sequence[dict[str, Any]], select: Sequence[str] | None) -> list[dict[str, Any]]:
     """Only the selected fields of each row; all of them without a selection."""
-    return rows if not select else [{name: row[name] for name in select if name in row} for row in rows]
+    return list(rows) if not select else [{name: row[name] for name in select if name in row} for row in rows]

@@ -35,6 +35,7 @@ from everthread.http.protocol.dependencies import (
     RunDep,
     ThreadDep,
     find_thread,
+    select_fields,
 )
 from everthread.http.protocol.graph_runs import GraphRuns
 from everthread.http.protocol.graph_stream import METADATA
@@ -344,7 +345,7 @@ async def list_runs(
         return LangGraphResponse([])
     found = await _visible_runs(thread, states, offset + limit)
     rows = [run_out(turn) for turn in found[offset:]]
-    return LangGraphResponse(rows if not select else [{name: row[name] for name in select} for row in rows])
+    return LangGraphResponse(select_fields(rows, select))
 
 
 async def _visible_runs(thread: Conversation, states: Sequence[TurnState], count: int) -> list[Turn]:

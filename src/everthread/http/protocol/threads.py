@@ -30,6 +30,7 @@ from everthread.http.protocol.dependencies import (
     OwnerDep,
     ThreadDep,
     find_thread,
+    pagination_headers,
     select_fields,
 )
 from everthread.http.protocol.graph_runs import GraphRuns
@@ -297,18 +298,12 @@ async def search_threads(body: ThreadSearch, graphs: GraphsDep, owner: OwnerDep)
     page = rows[body.offset : body.offset + body.limit]
     if whole and is_newest_first:
         page = [await thread_out(graphs, await find_thread(graphs, owner, row["thread_id"])) for row in page]
-    return LangGraphResponse(_select(page, body), headers=_headers(len(rows), body))
-
-
-def _headers(count: int, body: ThreadSearch) -> dict[str, str]:
-    headers = {"X-Pagination-Total": str(count)}
-    if count > body.offset + body.limit:
-        headers["X-Pagination-Next"] = str(body.offset + body.limit)
-    return headers
+    headers = pagination_headers(len(rows), offset=body.offset, limit=body.limit)
+    return LangGraphResponse(_select(page, body), headers=headers)
 
 
 def _select(page: list[JsonObject], body: ThreadSearch) -> list[JsonObject]:
-    selected = select_fields(page, list(body.select or ()))
+    selected = select_fields(page, body.select)
     if not body.extract:
         return selected
     found = [{name: _value_at(to_plain(row), path) for name, path in body.extract.items()} for row in page]
