@@ -4,6 +4,8 @@ that joins them.
 
 schema.sql, schema   the tables of both databases, and the migrations to them
 layout, turn_rows    what both databases share: columns, keys, where large payloads go
+zstd_codec           zstd with a dictionary, for payloads and for our own rows (`packed_records`)
+database_url         what the URL of a database names
 nearest              the nearest vectors by dot product
 restore              backups of SQLite, and putting one back; `restore_postgres` does the same for PostgreSQL
 blocking             runs a store's coroutines in the caller's thread, without an event loop

@@ -14,14 +14,11 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Sequence
-from functools import cache
-from importlib.resources import files
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import zstandard
 
-from everthread.adapters.stores.zstd_check import require_working_zstd
+from everthread.adapters.stores.zstd_codec import Codec, codec
 
 PACKED = b"\x03"
 """How a packed document begins; payloads (`sqlite/compression.py`) have other first bytes."""
@@ -30,7 +27,6 @@ _DICTIONARY = "records-1.dict"
 _LEVEL = 3
 _BYTES = 8_192
 """The largest document that it has to be good at."""
-_FORMAT = zstandard.FORMAT_ZSTD1_MAGICLESS
 
 _END = b"\x00"
 _UUID, _DIGEST, _HASH = b"\x01", b"\x02", b"\x04"
@@ -89,36 +85,12 @@ def unpack(stored: bytes, ids: Sequence[str] = ()) -> bytes:
     return _MARKER.sub(restore, text)
 
 
-class _Codec(NamedTuple):
-    compress: Callable[[bytes], bytes]
-    decompress: Callable[[bytes], bytes]
-
-
 _local = threading.local()
-"""What packs and unpacks may be used by one thread at a time."""
+"""A codec may be used by one thread at a time."""
 
 
-def _codec() -> _Codec:
-    found: _Codec | None = getattr(_local, "codec", None)
+def _codec() -> Codec:
+    found: Codec | None = getattr(_local, "codec", None)
     if found is None:
-        dictionary, parameters = _prepared()
-        compressor = zstandard.ZstdCompressor(dict_data=dictionary, compression_params=parameters)
-        decompressor = zstandard.ZstdDecompressor(dict_data=dictionary, format=_FORMAT)
-        found = _local.codec = _Codec(compressor.compress, decompressor.decompress)
+        found = _local.codec = codec(__package__, _DICTIONARY, level=_LEVEL, source_size=_BYTES)
     return found
-
-
-@cache
-def _prepared() -> tuple[zstandard.ZstdCompressionDict, zstandard.ZstdCompressionParameters]:
-    require_working_zstd()
-    dictionary = zstandard.ZstdCompressionDict((files(__package__) / _DICTIONARY).read_bytes())
-    parameters = zstandard.ZstdCompressionParameters.from_level(
-        _LEVEL,
-        source_size=_BYTES,
-        dict_size=len(dictionary),
-        write_content_size=1,
-        write_dict_id=0,
-        format=_FORMAT,
-    )
-    dictionary.precompute_compress(compression_params=parameters)
-    return dictionary, parameters

@@ -12,12 +12,10 @@ reads it finds that it is no payload, as with any other damage.
 from __future__ import annotations
 
 import sqlite3
-from functools import cache
-from importlib.resources import files
 
 import zstandard
 
-from everthread.adapters.stores.zstd_check import require_working_zstd
+from everthread.adapters.stores.zstd_codec import codec
 
 _WITHOUT_ID, _WHOLE = b"\x01", b"\x02"
 """How a packed payload begins. One that is packed with another dictionary would begin with another byte."""
@@ -28,7 +26,6 @@ _BYTES = 65_536
 """The largest payload that it has to be good at; those beyond are few."""
 _LEAST_MATCH = 5
 """Bytes that are worth referring to; the level's own six are meant for longer texts."""
-_FORMAT = zstandard.FORMAT_ZSTD1_MAGICLESS
 _ID = b"\x01"
 """Stands where the id was: JSON has no such byte, unless it came as UTF-16."""
 
@@ -38,9 +35,7 @@ def add_compression_functions(connection: sqlite3.Connection) -> None:
 
     A connection is used by one thread at a time, which what it packs with needs too.
     """
-    dictionary, parameters = _prepared()
-    compress = zstandard.ZstdCompressor(dict_data=dictionary, compression_params=parameters).compress
-    decompress = zstandard.ZstdDecompressor(dict_data=dictionary, format=_FORMAT).decompress
+    compress, decompress = codec(__package__, _DICTIONARY, level=_LEVEL, source_size=_BYTES, min_match=_LEAST_MATCH)
 
     def packed(raw: bytes | None, id: str) -> bytes | None:
         if raw is None:
@@ -61,20 +56,3 @@ def add_compression_functions(connection: sqlite3.Connection) -> None:
 
     connection.create_function("packed", 2, packed, deterministic=True)
     connection.create_function("unpacked", 2, unpacked, deterministic=True)
-
-
-@cache
-def _prepared() -> tuple[zstandard.ZstdCompressionDict, zstandard.ZstdCompressionParameters]:
-    require_working_zstd()
-    dictionary = zstandard.ZstdCompressionDict((files(__package__) / _DICTIONARY).read_bytes())
-    parameters = zstandard.ZstdCompressionParameters.from_level(
-        _LEVEL,
-        source_size=_BYTES,
-        dict_size=len(dictionary),
-        min_match=_LEAST_MATCH,
-        write_content_size=1,
-        write_dict_id=0,
-        format=_FORMAT,
-    )
-    dictionary.precompute_compress(compression_params=parameters)
-    return dictionary, parameters

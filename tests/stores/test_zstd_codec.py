@@ -8,7 +8,7 @@ import pytest
 import zstandard
 
 from everthread import StoreError
-from everthread.adapters.stores import zstd_check
+from everthread.adapters.stores import zstd_codec
 from everthread.core.errors import StoreDamaged
 
 
@@ -25,9 +25,9 @@ class OldDecompressor:
 def test_a_zstandard_that_cannot_read_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zstandard, "ZstdDecompressor", OldDecompressor)
     with pytest.raises(StoreError, match=r"zstandard .* nothing is damaged.*zstandard>=0\.24") as refused:
-        zstd_check.require_working_zstd.__wrapped__()
+        zstd_codec.require_working_zstd.__wrapped__()
     assert not isinstance(refused.value, StoreDamaged)
 
 
 def test_the_installed_zstandard_reads_what_it_packs() -> None:
-    zstd_check.require_working_zstd()
+    zstd_codec.require_working_zstd()
