@@ -124,7 +124,7 @@ async def remove_documents(
     if cli.out.json:
         cli.out.document({"removed": removed})
     else:
-        cli.out.text(f"removed {removed} document{'s' if removed != 1 else ''}")
+        cli.out.text(f"removed {counted(removed, 'document')}")
 
 
 @command(kb, "search")

@@ -22,6 +22,7 @@ import typer
 from everthread.cli.app import app, command
 from everthread.cli.import_history import print_counts
 from everthread.cli.invocation import Invocation
+from everthread.cli.output import counted
 from everthread.cli.serve import serve_http
 from everthread.core.errors import Conflict, EverthreadError
 
@@ -177,9 +178,7 @@ def _print_change(cli: Invocation, change: FileChange) -> None:
     elif change.is_gone:
         cli.out.text(f"{change.agent}: {change.path.name} was deleted; its messages are kept")
     else:
-        said = (
-            [f"{change.messages:,} new {'message' if change.messages == 1 else 'messages'}"] if change.messages else []
-        )
+        said = [counted(change.messages, "new message")] if change.messages else []
         said += [f"{change.revised:,} revised"] if change.revised else []
         said += [f"{change.removed:,} removed there and kept here"] if change.removed else []
         cli.out.text(f"{change.agent}: {change.path.name}: {', '.join(said)}")

@@ -10,7 +10,7 @@ import typer
 
 from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation
-from everthread.cli.output import one_line
+from everthread.cli.output import counted, one_line
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.turns import Turn, TurnQuery
 from everthread.imports.find import find_conversation, only_one
@@ -163,8 +163,7 @@ def _print(
             }
         )
         return
-    count = "1 model request" if requests == 1 else f"{requests} model requests"
-    cli.out.text(f"turn {turn.id} ({turn.state}) made {count}; {one_line(text)!r}:")
+    cli.out.text(f"turn {turn.id} ({turn.state}) made {counted(requests, 'model request')}; {one_line(text)!r}:")
     if not requests:
         cli.out.text("no record of what the model was shown: the turn ended before an answer, or the record was erased")
     elif not places:

@@ -112,8 +112,7 @@ _RESULT_CHARACTERS = 60
 
 def thinking_line(text: str) -> str:
     """`thought for 120 words`."""
-    words = len(text.split())
-    return f"thought for {words:,} word{'' if words == 1 else 's'}"
+    return f"thought for {counted(len(text.split()), 'word')}"
 
 
 def call_line(call: ToolCall) -> str:
