@@ -17,7 +17,7 @@ from everthread.adapters.documents import read_document
 from everthread.adapters.embedders import AUTO, embedder_from, embedder_named
 from everthread.adapters.models.named_summariser import NamedSummariser, as_summariser
 from everthread.adapters.observability import LogsAndMetrics
-from everthread.adapters.stores.file_address import path_in
+from everthread.adapters.stores.database_url import is_postgres, path_in
 from everthread.adapters.stores.in_memory import InMemoryStore
 from everthread.adapters.vectors import vectors_from
 from everthread.compaction.policy import CompactionPolicy, policy_from_environment
@@ -207,7 +207,7 @@ def store_for(url: object, clock: Clock = system_clock, blobs: Blobs | None = No
         return InMemoryStore(clock)
     if scheme == "sqlite":
         return _sqlite(rest, clock, blobs)
-    if scheme in ("postgresql", "postgres"):
+    if is_postgres(url):
         return _postgres(url, clock, blobs)
     raise Invalid(f"no store for {scheme!r}; write {EXAMPLES}", field="url")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import everthread
-from everthread.adapters.stores.restore import sqlite_file
+from everthread.adapters.stores.database_url import sqlite_file
 
 
 @pytest.mark.parametrize("url", ["sqlite:///~/data/et.db", "sqlite:///%7E/data/et.db"])

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from everthread.adapters.stores.database_url import is_postgres, sqlite_file
 from everthread.cli.app import app, command
 from everthread.cli.errors import ExitCode
-from everthread.cli.invocation import Invocation, is_postgres, require_postgres
+from everthread.cli.invocation import Invocation, require_postgres
 from everthread.cli.output import counted, format_bytes, format_time
 from everthread.cli.verify import as_json, print_report
 from everthread.core.errors import Invalid
@@ -49,8 +50,6 @@ async def migrate(cli: Invocation) -> None:
 
 
 async def _migrate(cli: Invocation) -> Sequence[int]:
-    from everthread.adapters.stores.restore import sqlite_file  # noqa: PLC0415 - startup
-
     file = sqlite_file(cli.url)
     if file is not None:
         return _migrate_file(file)
@@ -116,7 +115,7 @@ async def restore(
 
 async def _restore(cli: Invocation, source: Path, more: Sequence[Erasure], force: bool, keep_old: bool) -> Restored:
     from everthread.adapters.blobs import blobs_at  # noqa: PLC0415 - startup
-    from everthread.adapters.stores.restore import restore_sqlite, sqlite_file  # noqa: PLC0415
+    from everthread.adapters.stores.restore import restore_sqlite  # noqa: PLC0415
 
     target = sqlite_file(cli.url)
     blobs = None if cli.settings.blobs is None else blobs_at(cli.settings.blobs)

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from everthread.adapters.stores.database_url import is_postgres, sqlite_file
 from everthread.cli.app import app, command
 from everthread.cli.errors import ExitCode
-from everthread.cli.invocation import Invocation, is_postgres, require_postgres
+from everthread.cli.invocation import Invocation, require_postgres
 from everthread.cli.output import format_age, format_bytes
 from everthread.core.errors import EverthreadError
 
@@ -318,7 +319,6 @@ async def _check_external_vectors(address: str) -> Check:
 
 
 async def _check_database(cli: Invocation) -> AsyncIterator[Check]:
-    from everthread.adapters.stores.restore import sqlite_file  # noqa: PLC0415 - startup
     from everthread.bootstrap import workspaces_of  # noqa: PLC0415 - startup
 
     workspaces = workspaces_of(cli.url, cli.settings)

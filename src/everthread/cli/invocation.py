@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import everthread
+from everthread.adapters.stores.database_url import sqlite_file
 from everthread.core.errors import MissingExtra, NotFound
 
 if TYPE_CHECKING:
@@ -58,17 +59,11 @@ class Invocation:
     def require_database(self) -> None:
         """NotFound if the URL names a SQLite file that does not exist: a mistyped path must not look like an empty
         database."""
-        from everthread.adapters.stores.restore import sqlite_file  # noqa: PLC0415 - startup
-
         file = sqlite_file(self.url)
         if file is not None and not file.exists():
             raise NotFound(
                 f"no database at {self.shown_url}; name another with --database, or create it: everthread migrate"
             )
-
-
-def is_postgres(url: str) -> bool:
-    return url.partition("://")[0] in ("postgresql", "postgres")
 
 
 def require_postgres() -> None:

@@ -14,10 +14,11 @@ from urllib.parse import urlsplit
 
 import typer
 
+from everthread.adapters.stores.database_url import is_postgres
 from everthread.cli import leave_quickly
 from everthread.cli.app import app, command
 from everthread.cli.errors import ExitCode, configure_logging, exit_code, print_error, report_crash
-from everthread.cli.invocation import Invocation, is_postgres
+from everthread.cli.invocation import Invocation
 from everthread.cli.models import fetch_local_model, is_local_model_missing
 from everthread.cli.output import format_time
 from everthread.core.access import ApiKey, new_key

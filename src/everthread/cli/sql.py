@@ -14,8 +14,9 @@ from urllib.parse import quote
 
 import typer
 
+from everthread.adapters.stores.database_url import is_postgres, sqlite_file
 from everthread.cli.app import app, command
-from everthread.cli.invocation import Invocation, is_postgres, require_postgres
+from everthread.cli.invocation import Invocation, require_postgres
 from everthread.core.entries import HIDDEN_FLAGS, SEQ_BITS, SEQ_MASK, Kind, Revision
 from everthread.core.errors import Invalid, StoreError
 
@@ -58,8 +59,6 @@ async def sql(
     cli: Invocation, query: Annotated[str, typer.Argument(metavar="QUERY", help="One statement that reads.")]
 ) -> None:
     """Query the database itself, read-only. The view `messages` has owner, conversation, seq, id, role, at and text."""
-    from everthread.adapters.stores.restore import sqlite_file  # noqa: PLC0415 - startup
-
     cli.require_database()
     file = sqlite_file(cli.url)
     if file is not None:

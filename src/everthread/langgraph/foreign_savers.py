@@ -21,6 +21,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from psycopg.rows import dict_row
 
 from everthread.adapters.checkpoints.serde import StrictSerializer
+from everthread.adapters.stores.database_url import is_postgres
 from everthread.core.errors import Invalid, NotFound, StoreError
 
 
@@ -75,7 +76,7 @@ def open_saver_database(url: str, *, read_only: bool) -> Iterator[SaverDatabase]
     if url.startswith("sqlite:///"):
         with _sqlite(Path(url.removeprefix("sqlite:///")), read_only) as found:
             yield found
-    elif url.partition("://")[0] in ("postgresql", "postgres"):
+    elif is_postgres(url):
         with _postgres(url, read_only) as found:
             yield found
     else:

@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from everthread.adapters.stores import schema
-from everthread.adapters.stores.file_address import path_in
 from everthread.core.access import SHARE_FIELD, without_share
 from everthread.core.blobs import Blobs
 from everthread.core.clock import from_micros, system_clock, to_micros
@@ -70,13 +69,6 @@ class Restored:
     """Where the old database is, if it was to be kept: a file, or a schema."""
     report: VerifyReport
     revoked: Revoked
-
-
-def sqlite_file(url: str) -> Path | None:
-    """The file a SQLite address names; None for another kind of address."""
-    scheme, _, rest = url.partition("://")
-    path = path_in(rest)
-    return Path(path) if scheme == "sqlite" and path else None
 
 
 async def back_up(store: Store, target: Path) -> int:
