@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 
 class Bridge:
-    """The loop that a database is open in, for whoever calls from elsewhere."""
+    """The event loop in which a database is open, for callers in other loops and threads."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, thread: threading.Thread | None = None) -> None:
         self._loop = loop
@@ -24,19 +24,19 @@ class Bridge:
 
     @classmethod
     def here(cls) -> Bridge:
-        """The running loop; its owner keeps it running."""
+        """A bridge to the running loop, which its owner keeps running."""
         return cls(asyncio.get_running_loop())
 
     @classmethod
     def start(cls) -> Bridge:
-        """A loop of its own, until `stop`."""
+        """A bridge to a loop in a thread of its own, which runs until `stop`."""
         loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_forever, name="everthread-bridge", daemon=True)
         thread.start()
         return cls(loop, thread)
 
     def call(self, work: Coroutine[Any, Any, R]) -> R:
-        """Run it there and wait. From inside the loop that would wait for ever, so it is refused."""
+        """Run it in the loop and wait. Refused inside that loop, which would wait for itself."""
         if running_loop() is self._loop:
             work.close()
             raise Conflict(
@@ -47,7 +47,7 @@ class Bridge:
         return self._begin(work).result()
 
     async def run(self, work: Coroutine[Any, Any, R]) -> R:
-        """Run it there, from this loop or another."""
+        """Run it in the loop, from this loop or another."""
         if running_loop() is self._loop:
             return await work
         return await asyncio.wrap_future(self._begin(work))
@@ -68,7 +68,7 @@ class Bridge:
 
 
 def require_bridge(bridge: Bridge | None, who: str) -> Bridge:
-    """The bridge, or what to do for want of one."""
+    """The bridge; Conflict says how to get one."""
     if bridge is None:
         raise Conflict(
             f"{who} has no event loop to work in: use `with {who}.from_url(…)`, or open the database with `with "
@@ -78,7 +78,7 @@ def require_bridge(bridge: Bridge | None, who: str) -> Bridge:
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
-    """The loop that runs in this thread."""
+    """The loop that runs in this thread, if any."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

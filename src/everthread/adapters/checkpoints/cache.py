@@ -24,13 +24,13 @@ V = TypeVar("V")
 
 _MAX_THREADS = 64
 _MAX_LISTS = 3
-"""How many lists of one channel are remembered: those of as many readers at a time are told from new ones."""
+"""How many lists of one channel are remembered, so how many readers at a time can have theirs recognised."""
 _MAX_CHANNELS = 16
 _MAX_CHECKPOINTS = 64
 
 
 class CachedCheckpoint(NamedTuple):
-    """A checkpoint: what the next one carries over from it."""
+    """What the next checkpoint carries over from this one."""
 
     number: int
     log_count: int
@@ -54,14 +54,14 @@ class ThreadCache:
     held: OrderedDict[tuple[str, str], dict[WriteKey, HeldMessages]] = field(default_factory=OrderedDict)
 
     def keep_list(self, namespace: str, channel: str, snapshot: ListSnapshot) -> None:
-        """Remember a list; one that it continues, object by object, is remembered no longer."""
+        """Remember a list, and forget the one that it continues object by object."""
         kept = self.lists.get((namespace, channel), deque())
         others = [one for one in kept if not one.is_continued_by(snapshot.messages)]
         _put_newest(self.lists, (namespace, channel), deque([snapshot, *others][:_MAX_LISTS]), _MAX_CHANNELS)
 
     def take_back(self, namespace: str, channel: str, refs: Sequence[MessageRef]) -> ListSnapshot | None:
-        """The first messages of a list, if such a list was handed out before and nobody holds them any more. What else
-        nobody holds is forgotten."""
+        """The first messages of a list that was handed out before, if nobody holds them any more. Other lists that
+        nobody holds are forgotten."""
         kept = self.lists.get((namespace, channel))
         if kept is None:
             return None
@@ -87,7 +87,7 @@ class ThreadCache:
     def known_refs(
         self, namespace: str, channel: str, messages: Sequence[BaseMessage], prefix: ListSnapshot | None = None
     ) -> list[MessageRef | None]:
-        """Where messages stand that are known by their objects, and unchanged."""
+        """Where messages stand in the log; None for those that are unknown or were changed."""
         first = [] if prefix is None else prefix.refs
         refs: list[MessageRef | None] = [*first, *[None] * (len(messages) - len(first))]
         rest = list(range(len(first), len(messages)))
@@ -112,7 +112,7 @@ class ThreadCaches:
         self._kept: OrderedDict[nouns.Ref, ThreadCache] = OrderedDict()
 
     def get(self, ref: nouns.Ref, erasures: int | None = None) -> ThreadCache:
-        """What is remembered of a conversation; nothing when something of it was erased since."""
+        """What is remembered of a conversation; an empty cache if something in it was erased since."""
         found = self._kept.get(ref)
         if found is None or (erasures is not None and found.erasures != erasures):
             found = ThreadCache(erasures=erasures or 0)

@@ -23,7 +23,7 @@ _PREGEL = Pregel.__module__
 
 
 def calling_graph() -> Pregel[Any, Any, Any, Any] | None:
-    """The graph for which something is read; None if it is read for nobody's."""
+    """The graph that is reading; None when the caller is no graph."""
     frame = sys._getframe(1) if ENABLED else None
     for _ in range(_MAX_FRAMES):
         if frame is None:

@@ -44,7 +44,7 @@ TURN_KEY = "turn_id"
 
 
 class StaleDraft(Conflict):
-    """The store holds what this process did not know of; the caller prepares it and tries again."""
+    """The store holds writes that this process did not know of; the caller prepares them and tries again."""
 
     def __init__(self, writes: Sequence[StoredWrite] = (), rows: Mapping[int, StoredCheckpoint] | None = None) -> None:
         super().__init__("the thread was changed by somebody else at the same time; nothing was stored: try again")
@@ -59,12 +59,12 @@ class ListedMessage(NamedTuple):
 
     message: BaseMessage
     ref: MessageRef | None
-    """Where it stands in the log, if it is known to stand there unchanged."""
+    """Where it stands in the log, if it is there unchanged."""
     prepared: Prepared | None
-    """What is to be written otherwise."""
+    """What to write if it is not."""
     stored: StoredMessage | None
     spare_id: str | None = None
-    """For a message without an id: what it is called when the log has another one by the name that it would get."""
+    """For a message without an id: the id to use if the log has another message under the id made for it."""
 
 
 class MatchedMessage(NamedTuple):
@@ -72,7 +72,7 @@ class MatchedMessage(NamedTuple):
 
     part: HeldMessage
     prepared: Prepared | None
-    """What is to be written when no list names it; None for what is never logged."""
+    """What to write if no list names it; None for a message that is never logged."""
     list_index: int | None
     """Where it stands in the list …"""
     listed: StoredMessage | None = None
@@ -87,7 +87,7 @@ class MatchedWrite(NamedTuple):
 
 
 class PutResult(NamedTuple):
-    """What became of a put."""
+    """The result of a put."""
 
     row: StoredCheckpoint
     refs: Sequence[MessageRef]
@@ -121,13 +121,13 @@ class PutCheckpoint:
     log_count: int = 0
     """How many entries the log had when the parent was made."""
     is_silent: bool = False
-    """Whether it has no list that feeds history: then it stands where the conversation is now, and moves no branch."""
+    """Whether none of its lists feeds history: then it belongs to the end of the conversation, and moves no branch."""
     rewritten: Mapping[WriteKey, StoredWrite] | None = None
-    """Those writes as they are to be, where their messages went to another conversation's log."""
+    """The same writes with references, where their messages were logged in another conversation."""
     with_writes: Sequence[StoredWrite] = ()
     """Writes on the parent that are stored with it."""
     replaces_turn: bool = False
-    """Whether it takes the place of its parent, if that is the checkpoint of a turn of our own agent."""
+    """Whether it replaces its parent, if that belongs to a turn of our own agent."""
 
     def needs(self) -> Needs:
         messages = [item.prepared for item in self.items if item.prepared is not None]
@@ -166,7 +166,7 @@ class PutCheckpoint:
         return Decision(result=PutResult(row, refs, decision.logged), **decision.writer.written(), checkpoints=changes)
 
     def _replaced(self, found: CheckpointsSeen) -> StoredCheckpoint | None:
-        """The parent, if it goes when this one comes. One that a user's graph put on the same thread stays."""
+        """The parent, if this one replaces it. A checkpoint that a user's graph put on the same thread stays."""
         parent = found.parent
         if not self.replaces_turn or parent is None or parent.state != CheckpointState.VISIBLE:
             return None
@@ -182,7 +182,7 @@ class PutCheckpoint:
             raise StaleDraft(unknown)
 
     def held(self, found: CheckpointsSeen) -> list[StoredWrite]:
-        """The writes on the parent that hold messages, those that are stored with it among them."""
+        """The writes on the parent that hold messages, including those that are stored with it."""
         held = [*found.held, *(write for write in self.with_writes if write.is_held)]
         return sorted(held, key=attrgetter("task_path", "task_id", "idx"))
 
@@ -209,7 +209,7 @@ def _existing_parent(found: CheckpointsSeen) -> StoredCheckpoint | None:
 
 
 class _PutDecision:
-    """One decision on its way: the list is followed into the log, then the writes become references to it."""
+    """One decision being made: what is new in the list is logged, then the messages in the writes become references."""
 
     def __init__(self, put: PutCheckpoint, seen: IntentInputs, found: CheckpointsSeen, now: int) -> None:
         self._put = put
@@ -229,7 +229,7 @@ class _PutDecision:
         self.writer = BranchWriter(seen, branch, now, room)
 
     def _fork(self) -> tuple[BranchRow, int, int] | None:
-        """Where the path is left when the parent does not stand at its end."""
+        """Leave the path where the parent stands, if that is not its end."""
         parent = _existing_parent(self._found)
         if parent is None or self._put.namespace or parent.branch not in self._seen.branches or self._put.is_silent:
             return None
@@ -238,7 +238,7 @@ class _PutDecision:
         return None if is_at_end else (branch, parent.leaf_seq, parent.leaf_depth)
 
     def _parent_branch(self, now: int) -> BranchRow:
-        """The parent's branch; without a parent the active one, or after a deletion one that begins anew."""
+        """The parent's branch; without a parent the active one, or a new one after a deletion."""
         parent, active = _existing_parent(self._found), self._seen.branches[self._seen.head.active]
         if self._put.is_silent and not self._found.thread.is_closed:
             return active
@@ -288,7 +288,8 @@ class _PutDecision:
         return self._write(self._with_free_id(item, item.prepared), item.message, item.stored)
 
     def _with_free_id(self, item: ListedMessage, prepared: Prepared) -> Prepared:
-        """By its name; a message without one that was said before, and is not in the list before, is another one."""
+        """The message under a free id: one without an id of its own that the log has, but not the list before, is a
+        new message."""
         known = self.writer.known(prepared.id)
         is_another = item.spare_id is not None and known is not None and known.seq <= self._put.log_count
         return prepared._replace(id=item.spare_id or prepared.id) if is_another else prepared
@@ -385,12 +386,12 @@ class PutWrites:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearCheckpoints:
-    """Log what still waits in writes, then remove what `remove` names; the log keeps every message."""
+    """Log the messages that are still held in writes, then remove the checkpoints that `remove` names."""
 
     matched: Mapping[HeldKey, MatchedWrite]
     remove: Callable[[CheckpointsSeen], CheckpointChanges]
     besides: Collection[str | None] = ()
-    """Checkpoints whose writes go on waiting."""
+    """Checkpoints whose held writes are left alone."""
 
     def needs(self) -> Needs:
         ready = [one.prepared for wait in self.matched.values() for one in wait.messages if one.prepared is not None]
@@ -435,7 +436,7 @@ class ClearCheckpoints:
 
 
 def _reference_or_log(one: MatchedMessage, writer: BranchWriter, seen: IntentInputs, blobs: Blobs) -> MessageRef | None:
-    """Where a message stands: wherever the log has it, or at the end."""
+    """The reference to a message that the log has anywhere; else log it at the end."""
     if one.prepared is None:
         return None
     elsewhere = next((e for e in seen.revisions.get(one.prepared.id, ()) if e.raw == one.prepared.raw), None)
@@ -453,7 +454,7 @@ def _merge_changes(
     writes: Sequence[StoredWrite],
     blobs: Blobs,
 ) -> CheckpointChanges:
-    """The removal together with what was logged: the tip stands behind that now."""
+    """Add what was logged to the removal; the tip is behind it now."""
     dropped = set(changes.drop)
     put = {row.number: row for row in changes.put}
     tip = put.get(found.thread.tip) or next((row for row in found.all if row.number == found.thread.tip), None)

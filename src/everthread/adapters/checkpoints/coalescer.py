@@ -28,7 +28,8 @@ way to a slow disk. With 5 ms one set of writes in five gave up, and was a commi
 
 
 class _WaitingWrites:
-    """Writes whose caller waits for their fate. A lock tells it: a future would cost five times as much."""
+    """Writes whose caller waits until they are stored or not. A lock signals it: a future would cost five times as
+    much."""
 
     __slots__ = ("_outcome_unknown", "is_stored", "writes")
 
@@ -43,22 +44,23 @@ class _WaitingWrites:
         self._outcome_unknown.release()
 
     def wait(self, timeout_seconds: float = -1) -> bool:
-        """Wait without the run lock; whether the outcome is known by then."""
+        """Wait without the run lock; returns whether the outcome is known."""
         with blocking.released():
             return self._outcome_unknown.acquire(timeout=timeout_seconds)
 
 
 class WriteCoalescer:
-    """The writes that wait, by the checkpoint they are made on. Touched only by whoever holds the run lock."""
+    """The writes that wait, by the checkpoint they belong to. Used only while holding the run lock."""
 
     def __init__(self, max_wait_seconds: float | None = None) -> None:
         self._max_wait_seconds = MAX_WAIT_SECONDS if max_wait_seconds is None else max_wait_seconds
         self._waiting: dict[CheckpointAddress, list[_WaitingWrites]] = {}
         self.is_worthwhile = False
-        """Whether a checkpoint came last time before the writes on its parent were stored."""
+        """Whether the last checkpoint came before the writes on its parent were stored."""
 
     def is_stored(self, address: CheckpointAddress, writes: PutWrites) -> bool:
-        """Wait; whether a checkpoint has come and was stored with these writes. Only for callers that block."""
+        """Wait for a checkpoint; returns whether one was stored together with these writes. Only for callers that
+        block."""
         if not self.is_worthwhile or not self._max_wait_seconds:
             return False
         waiting = _WaitingWrites(writes)

@@ -58,7 +58,7 @@ class PutCopiedCheckpoints:
 
 
 class ThreadCopier:
-    """Makes threads of others."""
+    """Copies threads."""
 
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
@@ -78,7 +78,7 @@ class ThreadCopier:
         )
 
     async def _transcribed(self, ref: nouns.Ref, goal: nouns.Ref) -> dict[int, int]:
-        """Copy the log; give where each entry went. One that a crash cut short is gone on with."""
+        """Copy the log; returns where each entry went. A copy that a crash interrupted is continued."""
         conversation = await self._threads.et.conversations.get(ref.id, ref.owner)
         try:
             await conversation.copy(id=goal.id)
@@ -106,7 +106,7 @@ class CheckpointRewriter:
         self._blobs: Blobs = dict(blobs)
 
     def changes(self, found: CheckpointsSeen) -> CheckpointChanges:
-        """What the copy is to have."""
+        """The rows of the copy."""
         return CheckpointChanges(
             thread=found.thread._replace(epoch=0, erasures=0),
             put=[self._row(row) for row in found.all],
@@ -137,7 +137,7 @@ class CheckpointRewriter:
         return [ref for ref in found if ref is not None]
 
     def _ref(self, ref: MessageRef) -> MessageRef | None:
-        """None for what was erased."""
+        """The reference in the copy; None for an erased message."""
         if isinstance(ref, int):
             return self._moved.get(ref)
         if isinstance(ref, UnloggedRef):
@@ -148,7 +148,8 @@ class CheckpointRewriter:
         return self._loosened(ref)
 
     def _loosened(self, ref: LogRef) -> MessageRef | None:
-        """A subgraph's message: the child that has it is the source's, and may be erased with it."""
+        """Keep a subgraph's message as bytes: the conversation that has it belongs to the source, and may be erased
+        with it."""
         stored = self._stored.get(ref)
         if stored is None:
             return None

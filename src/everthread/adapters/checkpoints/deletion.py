@@ -51,7 +51,7 @@ Key = tuple[str, str]
 
 
 def drop_all(found: CheckpointsSeen) -> CheckpointChanges:
-    """Every checkpoint, and the end of an epoch."""
+    """Remove every checkpoint, and close the epoch."""
     thread = found.thread._replace(epoch=found.thread.epoch + 1, is_closed=True, tip=0)
     return CheckpointChanges(
         thread=thread if found.all else found.thread,
@@ -61,12 +61,12 @@ def drop_all(found: CheckpointsSeen) -> CheckpointChanges:
 
 
 def keep_all(found: CheckpointsSeen) -> CheckpointChanges:
-    """Leave all of them."""
+    """Remove none."""
     return CheckpointChanges()
 
 
 def newest_only(rows: Sequence[StoredCheckpoint]) -> set[int]:
-    """The newest visible one of each namespace."""
+    """Keep the newest visible checkpoint of each namespace."""
     newest: dict[str, StoredCheckpoint] = {}
     for row in rows:
         kept = newest.get(row.namespace)
@@ -76,7 +76,7 @@ def newest_only(rows: Sequence[StoredCheckpoint]) -> set[int]:
 
 
 def other_runs(run_ids: Sequence[str]) -> Callable[[Sequence[StoredCheckpoint]], set[int]]:
-    """Those that were not made by some runs."""
+    """Keep the checkpoints that were not made by these runs."""
 
     def chosen(rows: Sequence[StoredCheckpoint]) -> set[int]:
         return {row.number for row in rows if row.state == CheckpointState.VISIBLE and row.run_id not in run_ids}
@@ -172,7 +172,7 @@ class CheckpointRemover:
     async def log_held(
         self, serde: SerializerProtocol, thread: Ref | None = None, *, besides: Collection[str | None] = ()
     ) -> None:
-        """Log what a crash left waiting in writes, of one thread or of all, but for those on some checkpoints."""
+        """Log what a crash left held in writes, of one thread or of all, except those on some checkpoints."""
         for ref in (
             [thread] if thread is not None else await self._threads.store.checkpoints.conversations(None, run_ids=None)
         ):
@@ -204,7 +204,8 @@ class CheckpointRemover:
     async def _match_unlisted(
         self, ref: Ref, row: StoredCheckpoint, write: StoredWrite, serde: SerializerProtocol
     ) -> MatchedWrite:
-        """A write whose messages no list will name. Those of a subgraph go to its own conversation first."""
+        """Match a write whose messages no list will name. Those of a subgraph are logged in its own conversation
+        first."""
         held = held_in_row(write, serde)
         address = CheckpointAddress(ref.owner, ref.id, row.namespace, row.id)
         checkpoint = cast(Checkpoint, {"id": row.id, "channel_values": {}, "channel_versions": {}})

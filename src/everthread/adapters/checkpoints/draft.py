@@ -59,7 +59,7 @@ _LOG = logging.getLogger("everthread.checkpoints")
 
 @cache
 def _warn_of_unlogged(channels: tuple[str, ...]) -> None:
-    """Said once in a process: the lists are those of a graph, the same in every run."""
+    """Logged once per process, since a graph has the same lists in every run."""
     named = ", ".join(map(repr, channels))
     _LOG.warning("a graph has messages in %s and none in %r, the only channel that is logged", named, HISTORY)
 
@@ -175,7 +175,7 @@ class CheckpointDraft:
             self.values[channel] = pack_value(*dump_channel(channel, value, self.serde), self.blobs)
 
     def keep_unlogged(self) -> None:
-        """What feeds no history, and is in no log, is kept as bytes."""
+        """Keep as bytes the messages that do not feed history and are in no log."""
         if self.lists and HISTORY not in self.checkpoint["channel_versions"] and not self.address.namespace:
             _warn_of_unlogged(tuple(sorted(self.lists)))
         for channel, found in self.lists.items():
@@ -273,7 +273,7 @@ class CheckpointDraft:
         return writes
 
     def prepare_held(self, key: WriteKey, number: int, part: HeldMessage) -> Prepared:
-        """A message that no list names, ready to be logged; without an id it is called after its write."""
+        """A message that no list names, ready to be logged; without an id, its id is made from its write."""
         payload = from_langchain(part.message)
         prepared = ingest.prepare(payload, field=f"{HISTORY}[{number}]", count_later=self.counts_tokens_later)
         if part.message.id:
@@ -294,7 +294,7 @@ class CheckpointDraft:
         with_writes: Sequence[PutWrites] = (),
         replaces_turn: bool = False,
     ) -> PutCheckpoint:
-        """Everything together."""
+        """The intent that stores this checkpoint."""
         run_id = metadata.get("run_id")
         # The list of a delta channel may stand in earlier checkpoints; an untracked channel has none anywhere.
         channels = (self.lists, self.carried, self.values, metadata.get(DELTA_COUNTERS) or {})
@@ -334,7 +334,7 @@ class CheckpointDraft:
         return [ref for ref in self.lists[channel].refs if ref is not None]
 
     def update_cache(self, result: PutResult) -> None:
-        """What the next checkpoint will be compared with."""
+        """Remember what the next checkpoint will be compared with."""
         for ref, (id, stored) in result.logged.items():
             self.cache.stored[ref] = stored
             if isinstance(stored, JsonTemplate) and stored.plain["id"] is None:

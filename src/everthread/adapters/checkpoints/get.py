@@ -52,7 +52,7 @@ PAGE_SIZE = 500
 
 
 class LoadedCheckpoint(NamedTuple):
-    """A checkpoint with everything revived."""
+    """A checkpoint with its values, writes and metadata decoded."""
 
     checkpoint: dict[str, Any]
     writes: list[tuple[str, str, Any]]
@@ -101,7 +101,7 @@ class CheckpointLoader:
         return loaded, lists
 
     async def load_for_child(self, saved: SavedCheckpoint) -> CachedCheckpoint:
-        """Only what the next checkpoint carries over."""
+        """Load only what the next checkpoint carries over."""
         body = unpack_body(saved.row.body, self._serde)
         await self._load_blobs(digests_in(body.values.values()))
         return self._keep(saved, body, refs_in(body.values, self._blobs))
@@ -140,7 +140,8 @@ class CheckpointLoader:
         return values
 
     def _build(self, namespace: str, channel: str, refs: Sequence[MessageRef]) -> list[BaseMessage]:
-        """Messages of the reader's own, remembered as they are handed out; those that nobody has any more, again."""
+        """Build messages that belong to the reader, and remember them. Messages handed out before that nobody holds
+        are reused."""
         stored, serde = list(map(self._cache.stored.__getitem__, refs)), self._serde
         prefix = self._cache.take_back(namespace, channel, refs)
         messages = [] if prefix is None else list(prefix.messages)
@@ -238,11 +239,12 @@ class DeltaWalk:
 
     @property
     def open(self) -> set[str]:
-        """The channels that have met none yet."""
+        """The channels for which no value was found yet."""
         return self._writes.keys() - self._seeds.keys()
 
     def take(self, ancestor: LoadedCheckpoint) -> None:
-        """A value is what the channel was before the writes on the same checkpoint, so these count too."""
+        """Take a checkpoint's writes and values. A value is older than the writes on the same checkpoint, so these
+        count too."""
         channels = self.open
         for write in reversed(ancestor.writes):
             if write[1] in channels:
@@ -361,7 +363,7 @@ class ThreadReader:
 async def parent_of(
     threads: Threads, ref: Ref, address: CheckpointAddress, serde: SerializerProtocol, cache: ThreadCache
 ) -> CachedCheckpoint | None:
-    """What a checkpoint carries over from the one that it is put upon."""
+    """What a checkpoint carries over from its parent."""
     if address.id is None:
         return None
     known = cache.checkpoints.get((address.namespace, address.id))

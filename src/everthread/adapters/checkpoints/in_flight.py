@@ -25,14 +25,14 @@ K = TypeVar("K")
 
 
 class InFlight(Generic[K]):
-    """What has begun and not ended, by what it is made on."""
+    """Calls that have begun and not ended, by the checkpoint or thread they write to."""
 
     def __init__(self) -> None:
         self._pending: dict[K, list[Completion]] = {}
 
     @contextmanager
     def track(self, key: K) -> Iterator[Sequence[Completion]]:
-        """While something on it is being stored; gives what has begun before."""
+        """Register a call while it runs; yields the calls that began before it."""
         before = self.pending(key)
         begun = Completion()
         self._pending[key] = [*before, begun]
@@ -57,7 +57,7 @@ _QUIET_POLLS = 2
 
 
 class InFlightPuts:
-    """Those of one database, by thread."""
+    """The puts in flight in one database, by thread."""
 
     def __init__(self) -> None:
         self._counts: Counter[Ref] = Counter()
@@ -65,7 +65,7 @@ class InFlightPuts:
 
     @contextmanager
     def track(self, ref: Ref) -> Iterator[None]:
-        """While one of a thread is on its way."""
+        """Register a put of a thread while it runs."""
         with self._guard:
             self._counts[ref] += 1
         try:
@@ -77,7 +77,7 @@ class InFlightPuts:
                     del self._counts[ref]
 
     async def wait_until_none(self, ref: Ref) -> None:
-        """Until none of a thread is on its way."""
+        """Wait until no put of the thread is in flight."""
         if ref not in self._counts:
             return
         quiet, until = 0, time.monotonic() + _MAX_WAIT_SECONDS
@@ -90,5 +90,5 @@ _IN_FLIGHT: WeakKeyDictionary[Everthread, InFlightPuts] = WeakKeyDictionary()
 
 
 def in_flight_puts(et: Everthread) -> InFlightPuts:
-    """Those that all savers over an open database have."""
+    """The puts in flight of all savers over an open database."""
     return _IN_FLIGHT.setdefault(et, InFlightPuts())

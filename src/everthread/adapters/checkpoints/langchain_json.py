@@ -54,7 +54,7 @@ _READERS: dict[str, _Writer] = {
 
 
 def to_json_value(value: Any) -> Any:
-    """The value in JSON's words. A tuple becomes a list."""
+    """The value as JSON. A tuple becomes a list."""
     if value is None or isinstance(value, str | int):
         return value
     if isinstance(value, float):

@@ -26,7 +26,7 @@ _dump = JsonPlusSerializer().dumps_typed
 """Only to compare bytes with bytes: nothing that it writes is kept."""
 _extra_of = attrgetter("__pydantic_extra__")
 _MAX_SEGMENTS = 16
-"""A list that was continued more often is noted as a whole again …"""
+"""A list that was continued more often is recorded as a whole again …"""
 _MAX_ADDED = 64
 """… and so is one that was handed out again with more than so many after those that were handed out at first."""
 
@@ -66,8 +66,8 @@ class ListSnapshot:
         return snapshot
 
     def split(self, refs: Sequence[MessageRef]) -> tuple[ListSnapshot, ListSnapshot] | None:
-        """The beginning of what was handed out for these references and nobody holds any more, ready to be handed out
-        again, and the rest; None if there is nothing of it."""
+        """Split off the beginning of this list that matches these references and that nobody holds any more, so that
+        it can be handed out again; None if there is no such beginning."""
         number, size = 0, 0
         for segment in self._segments:
             end = size + len(segment.messages)
@@ -87,7 +87,7 @@ class ListSnapshot:
         return len(messages) >= len(self.messages) and all(map(is_, self.messages, messages))
 
     def known_prefix(self, messages: Sequence[BaseMessage]) -> int:
-        """How many messages at the beginning of a list are those of this one, unchanged: all of it, or none."""
+        """How many messages at the beginning of a list are unchanged messages of this one: all of this one, or none."""
         is_same = self.is_continued_by(messages) and all(segment.is_unchanged() for segment in self._segments)
         return len(self.messages) if is_same else 0
 
@@ -186,7 +186,7 @@ def _are_equal(fields: list[dict[str, Any]], known: list[dict[str, Any]]) -> boo
 
 
 def _extras_of(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
-    """What messages have beside their fields; most have nothing."""
+    """The extra attributes of messages; most have none."""
     return list(filter(None, map(_extra_of, messages)))
 
 

@@ -39,7 +39,7 @@ def _types_in(hints: list[Any], seen: set[int]) -> Iterator[Any]:
         if get_origin(hint) is not None:
             hints += [get_origin(hint), *get_args(hint)]
             if any(isinstance(note, _VALIDATORS) for note in getattr(hint, "__metadata__", ())):
-                yield Any  # what it does, nobody can tell
+                yield Any  # what it does is not known
         elif isinstance(hint, TypeVar | str | typing.ForwardRef):
             yield Any
         elif isinstance(hint, type):

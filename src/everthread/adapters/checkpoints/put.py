@@ -38,7 +38,7 @@ _MAX_TRIES = 10
 
 
 class CheckpointWriter:
-    """Puts to threads, one at a time for each."""
+    """Stores checkpoints and writes, one checkpoint at a time for each thread."""
 
     def __init__(self, threads: Threads, *, keeps_turns: bool = True) -> None:
         self._threads = threads
@@ -84,7 +84,7 @@ class CheckpointWriter:
         for _ in range(_MAX_TRIES):
             try:
                 draft = await self._draft(ref, address, checkpoint, new_versions, serde, recheck_all)
-                if draft.parent is None:  # which may yet come: the writes await it
+                if draft.parent is None:  # not here yet: the writes are stored by themselves
                     for waiting in writes:
                         await self._write(ref, waiting)
                     writes = ()
@@ -186,8 +186,8 @@ class CheckpointWriter:
     async def recognise(
         self, address: CheckpointAddress, messages: Sequence[BaseMessage], serde: SerializerProtocol
     ) -> None:
-        """Know the objects of a checkpoint's list that another saver has handed out: while they stay as they are, the
-        next checkpoint need not look into them."""
+        """Remember the objects of a checkpoint's list that another saver has handed out: while they are unchanged,
+        the next checkpoint need not look into them."""
         ref = await self._threads.ref(address.owner, address.thread_id)
         cache = self._threads.caches.get(ref)
         found = await parent_of(self._threads, ref, address, serde, cache)
@@ -206,7 +206,7 @@ class TaskWrite(NamedTuple):
 def dump_writes(
     writes: Sequence[tuple[str, Any]], task_id: str, task_path: str, serde: SerializerProtocol
 ) -> list[TaskWrite]:
-    """A task's writes as bytes, at once: what they hold may be changed as soon as the caller goes on."""
+    """A task's writes as bytes, encoded at once because the caller may change the objects afterwards."""
     return [
         TaskWrite(
             StoredWrite(

@@ -58,7 +58,7 @@ def pack_refs(refs: Sequence[MessageRef], blobs: Blobs) -> list[Any]:
 
 
 def _is_one_range(refs: Sequence[MessageRef]) -> bool:
-    """Whether the log has just this list, one message after the other: most often it has."""
+    """Whether the list is one unbroken range of the log, as it is most often."""
     if len(refs) < 2 or not isinstance(refs[0], int):
         return False
     return [*refs] == [*range(refs[0], refs[0] + len(refs))]
@@ -156,10 +156,10 @@ PackedValue = Sequence[Any]
 
 
 class RowBody(NamedTuple):
-    """What the row of a checkpoint says."""
+    """The decoded body of a checkpoint's row."""
 
     checkpoint: Mapping[str, Any]
-    """All of it but the values."""
+    """The checkpoint without its values."""
     values: Mapping[str, PackedValue]
 
 
@@ -232,5 +232,5 @@ def unpack_value(value: PackedValue, serde: SerializerProtocol, blobs: Mapping[b
 
 
 def messages_of(value: object) -> tuple[object, bool]:
-    """What may be a list of messages, and whether it is the snapshot of a delta channel."""
+    """A value that may be a list of messages, and whether it is the snapshot of a delta channel."""
     return (value.value, True) if isinstance(value, _DeltaSnapshot) else (value, False)

@@ -92,7 +92,7 @@ class LogSaver(BaseCheckpointSaver[Any]):
         return saver
 
     def _reading_serde(self) -> SerializerProtocol:
-        """What a read is decoded with."""
+        """The serializer that decodes what is read."""
         return self.serde
 
     def _require_bridge(self, work: Coroutine[Any, Any, R]) -> Bridge:
@@ -109,7 +109,8 @@ class LogSaver(BaseCheckpointSaver[Any]):
         return self._require_bridge(work).call(work)
 
     def _call_store(self, work: Coroutine[Any, Any, R]) -> R:
-        """The same for what asks nothing but the store: here, where that can block and no loop has this thread."""
+        """The same for work that only needs the store: run in this thread, if the store can block and no loop runs
+        here."""
         bridge = self._require_bridge(work)
         if self._may_block and running_loop() is None:
             return self._run_lock.run(work)
@@ -219,7 +220,7 @@ class LogSaver(BaseCheckpointSaver[Any]):
             await self._run(self._remover.delete_runs(self._owner, list(run_ids), self.serde))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """A thread with a log and checkpoints of its own, as the source has them now."""
+        """Copy a thread, with its log and its checkpoints."""
         source, target = (
             check_conversation_id(source_thread_id, "thread_id"),
             check_conversation_id(target_thread_id, "thread_id"),
@@ -287,5 +288,5 @@ class LogSaver(BaseCheckpointSaver[Any]):
 
 
 def _stored_metadata(config: RunnableConfig, metadata: CheckpointMetadata) -> dict[str, Any]:
-    """What is stored of a checkpoint's metadata: whose it is stands elsewhere."""
+    """A checkpoint's metadata without the owner, which has a column of its own."""
     return {key: value for key, value in get_checkpoint_metadata(config, metadata).items() if key != OWNER_KEY}

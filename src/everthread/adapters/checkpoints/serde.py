@@ -91,7 +91,7 @@ class StrictSerializer(JsonPlusSerializer):
             return super().loads_typed(data)
         refused: list[str] = []
 
-        def revive(code: int, part: bytes) -> Any:  # what a hook raises, ormsgpack would hide
+        def revive(code: int, part: bytes) -> Any:  # ormsgpack hides what a hook raises
             self._inspect(code, part, refused)
             return None if refused else self._revive(code, part)
 
@@ -181,7 +181,7 @@ def dump_channel(channel: str, value: Any, serde: SerializerProtocol) -> tuple[s
 
 
 class StateSerializer(StrictSerializer):
-    """What a graph's state is stored with: it also revives the types of the graph, and refuses to write what it could
+    """The serializer of a graph's state: it also revives the graph's own types, and refuses to write what it could
     not read."""
 
     def __init__(self, allowed: Allowed = ()) -> None:

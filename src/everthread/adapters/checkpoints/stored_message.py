@@ -54,11 +54,11 @@ _DEFAULTS: dict[type[BaseMessage], dict[str, Any]] = {
     }
     for kind in _EXACT
 }
-"""What a field is that a payload leaves out; never handed out itself."""
+"""The default of a field that a payload leaves out; never handed out itself."""
 
 
 def is_loggable(message: object) -> bool:
-    """Whether it is something that was said: no chunk, and no instruction to a reducer."""
+    """Whether it is a whole message, and not a chunk or an instruction to a reducer."""
     return isinstance(message, BaseMessage) and not isinstance(message, RemoveMessage | BaseMessageChunk)
 
 
@@ -105,7 +105,7 @@ StoredMessage = JsonTemplate | SerdeBytes
 
 
 def is_simple(stored: StoredMessage | None) -> TypeGuard[JsonTemplate]:
-    """Whether nothing is in it that can be changed in place: then `plain` is all of it."""
+    """Whether it holds nothing that can be changed in place; then `plain` is all of it."""
     return isinstance(stored, JsonTemplate) and not stored.packed and not stored.extra
 
 

@@ -28,7 +28,7 @@ class _New(NamedTuple):
 
 
 class SubgraphLog:
-    """Follows the list of one subgraph."""
+    """Logs the messages of one subgraph."""
 
     def __init__(self, et: Everthread, thread: nouns.Ref, draft: CheckpointDraft) -> None:
         self._et = et

@@ -29,7 +29,7 @@ class CheckpointAddress(NamedTuple):
 
     @property
     def thread(self) -> Ref:
-        """Its thread, whichever conversation that is now."""
+        """The thread, under whichever conversation it has now."""
         return Ref(self.owner, self.thread_id)
 
     def config(self, id: str | None) -> RunnableConfig:
@@ -40,7 +40,7 @@ class CheckpointAddress(NamedTuple):
 
 
 def address_of(config: RunnableConfig, owner: str) -> CheckpointAddress:
-    """Where a config points to."""
+    """The address that a config points to."""
     given: Mapping[str, Any] = config.get("configurable") or {}
     if "thread_id" not in given:
         raise Invalid('is missing; call with {"configurable": {"thread_id": "…"}}', field="thread_id")
@@ -53,7 +53,7 @@ def address_of(config: RunnableConfig, owner: str) -> CheckpointAddress:
 
 
 def check_filter(filter: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """What checkpoints' metadata must be equal to. A key that could be no key of metadata is refused."""
+    """The metadata that checkpoints must have. Invalid for a key that metadata cannot have."""
     for key in filter or {}:
         if not isinstance(key, str) or not _FILTER_KEY.fullmatch(key):
             raise Invalid(f"{key!r} is not a valid metadata key; use letters, digits and . : - _", field="filter")
@@ -61,7 +61,7 @@ def check_filter(filter: Mapping[str, Any] | None) -> Mapping[str, Any]:
 
 
 class Threads:
-    """The threads of all owners in one database, as the verbs of one saver share them."""
+    """The threads of all owners in one database, as one saver sees them."""
 
     def __init__(self, et: Everthread, on_delete: str) -> None:
         self.et = et
@@ -71,7 +71,7 @@ class Threads:
         """Whether a thread that is deleted takes its log along."""
         self._erased: set[Ref] | None = None
         self._thread_ids: dict[Ref, str] = {}
-        """Which thread a conversation is of, where that has another name."""
+        """The thread of a conversation, where the two have different ids."""
 
     async def ref(self, owner: str, thread_id: str) -> Ref:
         """The conversation of a thread. An erased one is never written to again: the next epoch is another."""
@@ -90,7 +90,7 @@ class Threads:
         return ref
 
     def thread_id(self, ref: Ref) -> str:
-        """The thread that a conversation is of."""
+        """The id of a conversation's thread."""
         return self._thread_ids.get(ref, ref.id)
 
     async def erase(self, ref: Ref) -> None:
