@@ -329,13 +329,13 @@ async def _subgraphs(graphs: OpenGraphs, owner: str, id: str, namespace: str | N
 
 
 def _schemas(graph: Any) -> JsonObject:
-    """Each as a JSON schema; None where a type has none."""
+    """The schemas of a graph, as JSON schemas; None where a type has none."""
     context = _schema(graph.get_context_jsonschema)
     return {
         "input_schema": _schema(graph.get_input_jsonschema),
         "output_schema": _schema(graph.get_output_jsonschema),
         "state_schema": _schema(lambda: _state_schema(graph)),
-        "config_schema": context or {},  # what clients from before there was a context read
+        "config_schema": context or {},  # clients older than `context` read this
         "context_schema": context,
     }
 

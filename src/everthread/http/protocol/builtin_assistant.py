@@ -72,7 +72,7 @@ _CONTEXT_KEYS = (
 
 
 class BuiltinAssistant:
-    """Runs that are turns of the app's own agent."""
+    """Runs that are turns of our own agent."""
 
     def __init__(self, et: Everthread, turns: TurnService) -> None:
         self._et = et
@@ -194,7 +194,7 @@ class TurnEncoder(Protocol):
 
 
 def turn_encoder(turn: Turn) -> TurnEncoder:
-    """For the version of the protocol that the run was started in."""
+    """The encoder for the version of the protocol in which the run was started."""
     return _TurnEncoderV2(turn) if turn.metadata.get("kwargs", {}).get("version") == 2 else _TurnEncoderV1(turn)
 
 
@@ -254,9 +254,9 @@ class _TurnEncoderV2:
     def __init__(self, turn: Turn) -> None:
         self._extra = {NAMESPACE: [], TIMESTAMP: int(turn.received_at.timestamp() * 1000)}
         self._message_id = ""
-        """Of the message that is open."""
+        """The id of the message that is open."""
         self._block_kind = ""
-        """Of its open block."""
+        """The kind of its open block."""
         self._index = -1
         self._text: list[str] = []
 

@@ -24,10 +24,10 @@ from everthread.http.protocol.runs import StatelessIds, start_run, start_statele
 from everthread.http.protocol.server_state import ProtocolState
 
 _POLL_SECONDS = 5.0
-"""How late one may be that was made on another server."""
+"""How late a cron may start that was made on another server."""
 _MADE_UP_FOR = timedelta(days=1)
 _WRITTEN_WITHIN = timedelta(hours=1)
-"""Of the list of owners and the first cron of a new one: the list is written first."""
+"""How long after the list of owners a new owner's first cron may be written."""
 _IDS = UUID("4f0e8a5c-7f0c-5f2e-9a53-6b1d0c4a2f11")
 _LOG = logging.getLogger("everthread.http.protocol")
 
@@ -38,10 +38,10 @@ class CronRunner:
     def __init__(self, state: ProtocolState) -> None:
         self._state = state
         self._handled: dict[tuple[str, str], datetime] = {}
-        """When each cron was last due, where that was seen to here."""
+        """When each cron was last due, of those that were handled here."""
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Start crons until cancelled."""
         changed = self._state.crons_changed
         while True:
             changed.clear()
@@ -74,7 +74,7 @@ class CronRunner:
         return max(wait, 0.01)
 
     async def _start(self, owner: str, cron: Mapping[str, Any], due: datetime) -> bool:
-        """Whether it need not be tried again."""
+        """Start a run; returns False if it is to be tried again."""
         graphs, graph_runs = self._state.graphs, self._state.graph_runs
         name = f"{owner}\n{cron['cron_id']}\n{due.isoformat()}"
         run_id = str(uuid5(_IDS, name))

@@ -13,11 +13,11 @@ from everthread.core.errors import Invalid
 
 _ALIASES = frozenset({"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"})
 _RANDOM = re.compile(r"(^|[\s,])r", re.IGNORECASE)
-"""What croniter draws by lot, each time anew."""
+"""Fields for which croniter draws a random value, another one each time."""
 
 
 def check_schedule(schedule: str, timezone: str | None) -> None:
-    """Invalid where nobody could say when it is due next."""
+    """Raise Invalid for a schedule or a time zone that gives no next time."""
     is_cron = (len(schedule.split()) == 5 and not _RANDOM.search(schedule)) or schedule in _ALIASES
     if not is_cron or not croniter.is_valid(schedule):
         raise Invalid(
@@ -32,17 +32,17 @@ def check_schedule(schedule: str, timezone: str | None) -> None:
 def _zone(timezone: str | None) -> tzinfo:
     try:
         return ZoneInfo(timezone) if timezone else UTC
-    except (ZoneInfoNotFoundError, ValueError, OSError) as problem:  # the last two for names that are no file's
+    except (ZoneInfoNotFoundError, ValueError, OSError) as problem:  # the last two for names that cannot be a file's
         raise Invalid('must be the name of a time zone, such as "America/New_York"', field="timezone") from problem
 
 
 def next_tick(schedule: str, timezone: str | None, after: datetime) -> datetime | None:
-    """When it is due for the first time after a moment; None for never."""
+    """The first time after a moment at which it is due; None for never."""
     return _tick(schedule, timezone, after, is_next=True)
 
 
 def last_tick(schedule: str, timezone: str | None, until: datetime) -> datetime | None:
-    """When it was due for the last time, at a moment or before it; None for never."""
+    """The last time at which it was due, at a moment or before it; None for never."""
     return _tick(schedule, timezone, until.replace(second=0, microsecond=1), is_next=False)
 
 

@@ -43,19 +43,20 @@ router = APIRouter(tags=["LangGraph: crons"])
 DOCUMENTS = Documents("langgraph.crons", "cron")
 _OWNERS = Documents("langgraph.cron_owners", "owner")
 SERVER = ""
-"""Whose document says which owners have crons: nobody can have this name, and so erase the list with all that is
-theirs."""
+"""The owner of the document that says which owners have crons. Nobody can have this name, so no erase of an owner's
+data removes the list."""
 MAX_CRONS = 1000
-"""Of one owner."""
+"""How many crons one owner may have."""
 KEY = "key_id"
-"""In the document: the key it was made or last changed with, which its runs stand and fall with. Not shown."""
+"""A field of the document, which is not shown: the API key that the cron was made or last changed with. Its runs
+start only while that key is valid."""
 OnRunCompleted = Literal["delete", "keep"]
 CronField = Literal[
     "cron_id", "assistant_id", "thread_id", "on_run_completed", "end_time", "schedule", "timezone", "created_at",
     "updated_at", "user_id", "payload", "next_run_date", "metadata", "enabled",
 ]  # fmt: skip
 _OWN_KEYS = frozenset({"schedule", "timezone", "end_time", "enabled", "on_run_completed"})
-"""What a body says about the cron; everything else is about its runs."""
+"""The fields of a body that are about the cron; all others are about its runs."""
 
 
 class NewCron(RunBody):
@@ -133,7 +134,7 @@ async def owners(items: Items) -> dict[str, datetime]:
 
 
 async def forget_owner(items: Items, owner: str) -> None:
-    """Take an owner that has no crons any more off the list."""
+    """Take an owner without crons off the list."""
     await _OWNERS.delete(items, SERVER, owner)
 
 
@@ -148,13 +149,12 @@ def _with_end(cron: JsonObject) -> JsonObject:
 
 
 def is_over(cron: Mapping[str, Any], at: datetime) -> bool:
-    """Whether nothing is started at a moment, whatever the schedule says."""
+    """Whether it is disabled, or ended before a moment."""
     return not cron["enabled"] or (cron["end_time"] is not None and at > cron["end_time"])
 
 
 async def is_let_in(keys: ApiKeys, cron: Mapping[str, Any]) -> bool:
-    """Whether the key of whoever made it is still good. One that was made without a key, or before keys were kept,
-    depends on none."""
+    """Whether the API key that it was made with is still valid; true for one that was made without a key."""
     id = cron.get(KEY)
     if id is None:
         return True
@@ -180,7 +180,7 @@ async def _find(graphs: OpenGraphs, owner: str, id: str) -> JsonObject:
 
 async def _write(graphs: OpenGraphs, owner: str, cron: JsonObject) -> JsonObject:
     items = graphs.et.store.items
-    await _OWNERS.put(items, SERVER, owner, {})  # before the cron: one that is not listed would never run
+    await _OWNERS.put(items, SERVER, owner, {})  # before the cron, which would never run without it
     await DOCUMENTS.put(items, owner, cron["cron_id"], cron)
     return await _find(graphs, owner, cron["cron_id"])
 

@@ -51,7 +51,7 @@ def _split_list(given: object) -> object:
     if isinstance(given, list) and len(given) == 1 and str(given[0]).startswith("["):
         try:
             return json.loads(given[0])
-        except (ValueError, RecursionError):  # then it is one value, and no valid one
+        except (ValueError, RecursionError):  # then it is one value, which its own check refuses
             return given
     return given
 
@@ -59,7 +59,7 @@ def _split_list(given: object) -> object:
 EVENT_STREAM: dict[int | str, dict[str, Any]] = {
     200: {"description": "Events as they come, each with its id.", "content": {"text/event-stream": {}}}
 }
-"""What a route declares that answers with a stream; as its `response_class` it has `Response`."""
+"""The `responses` of a route that answers with a stream; its `response_class` is `Response`."""
 ListParameter = BeforeValidator(_split_list)
 """For every query parameter that is a list."""
 OwnerDep = Annotated[str, Depends(_owner)]

@@ -31,7 +31,7 @@ class _Index(BaseModel):
 
 
 class _TimeToLive(BaseModel):
-    model_config = ConfigDict(extra="ignore")  # when what has expired is swept away is not the user's to say here
+    model_config = ConfigDict(extra="ignore")  # when expired documents are removed cannot be configured here
 
     default_ttl: Minutes | None = None
     refresh_on_read: bool = True
@@ -69,7 +69,8 @@ def _search(index: _Index, folder: Path) -> VectorSearch:
 
 
 def _embedder(place: str, folder: Path) -> Any:
-    """The function or object of a place, or a model by its provider and name, as in `openai:text-embedding-3-small`."""
+    """An embedder by where its function or object is defined, or a model by its provider and name, as in
+    `openai:text-embedding-3-small`."""
     path, _, _ = place.rpartition(":")
     if not path.endswith(".py"):
         return place

@@ -30,7 +30,7 @@ from everthread.text.secrets import redact_secrets
 
 _RUNTIMES = (_ExecutionRuntime, _ReadRuntime)
 _NAMES = {"ServerRuntime": ServerRuntime, "RunnableConfig": RunnableConfig}
-"""What annotations may name that were imported for a type checker only."""
+"""Names that an annotation may use although they were imported for type checkers only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +64,10 @@ class Use:
     access: AccessContext = "threads.read"
     owner: str = LOCAL
     context: Mapping[str, Any] | None = None
-    """Of the run."""
+    """The run's context."""
 
     def runtime(self, store: BaseStore | None, config: Mapping[str, Any], schema: Any) -> Any:
-        """What a function is told; `schema` is the type that it gives the context."""
+        """The runtime for a function; `schema` is the type it declares for the context."""
         common: dict[str, Any] = {"access_context": self.access, "user": User(identity=self.owner), "store": store}
         if self.access != "threads.create_run":
             return _ReadRuntime(**common)
@@ -75,14 +75,15 @@ class Use:
 
 
 def check_factory(factory: Callable[..., Any]) -> None:
-    """Invalid where a function wants what nobody gives it."""
+    """Raise Invalid for a function with parameters other than a config and a runtime."""
     _parameters(factory)
 
 
 async def make_graph(
     stack: AsyncExitStack, factory: Callable[..., Any], config: Mapping[str, Any], store: BaseStore | None, use: Use
 ) -> Any:
-    """What a function makes, until the stack ends. Whatever it raises is GraphFailed, with what it said."""
+    """The graph that a function makes, open until the stack ends. Whatever it raises becomes GraphFailed, with its
+    message."""
     config = {**config, "configurable": dict(config.get("configurable") or {})}
     try:
         given, named = [], {}
@@ -105,7 +106,7 @@ async def make_graph(
 
 
 def _parameters(factory: Callable[..., Any]) -> list[tuple[Parameter, bool, Any]]:
-    """The parameters that are given, each with whether it is the runtime, and the type of its context."""
+    """The parameters to pass, each with whether it is the runtime, and the type of its context."""
     hints = _hints(factory)
     found: list[tuple[Parameter, bool, Any]] = []
     for parameter in inspect.signature(factory).parameters.values():

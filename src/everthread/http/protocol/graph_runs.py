@@ -172,6 +172,6 @@ def _end_events(first: int, error: bytes | None) -> list[RunEvent]:
 
 
 def _final_events(turn: Turn, after: int) -> list[RunEvent]:
-    """How a run ended whose events are pruned."""
+    """The last events of a run whose events are pruned."""
     error = run_error(turn)
     return _end_events(after + 1, None if error is None else dumps(error))

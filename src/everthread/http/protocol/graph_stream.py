@@ -31,7 +31,7 @@ METADATA = "metadata"
 VERSION_2 = "2/"
 """Prefix of the kinds of version 2's events."""
 NAMESPACE, TIMESTAMP, INTERRUPTS = "@namespace", "@timestamp", "@interrupts"
-"""Members that version 2 adds beside the data's own, so that a state is still stored member by member."""
+"""Members that version 2 adds to the data, so that a state is still stored member by member."""
 
 
 class Frame(NamedTuple):
@@ -42,7 +42,7 @@ class Frame(NamedTuple):
 
 
 async def run_graph(graph: Graph, request: RunRequest, config: JsonObject, log: RunEventLog) -> None:
-    """Run the graph to its end, or to where it stops to ask. Whatever the graph raises is raised."""
+    """Run the graph to its end, or to an interrupt. Raises whatever the graph raises."""
     if request.version == 2:
         async for frame in _stream_v2(graph, request, config):
             _emit(log, frame)
@@ -55,7 +55,7 @@ async def run_graph(graph: Graph, request: RunRequest, config: JsonObject, log: 
 
 
 def _emit(log: RunEventLog, frame: Frame) -> None:
-    """Encoded at once: a graph may change what it has streamed."""
+    """Store a frame, encoded at once because the graph may change what it has streamed."""
     log.append(RunEvent(log.last + 1, frame.event, dumps(frame.data)))
 
 
@@ -71,7 +71,7 @@ Chunk = tuple[tuple[str, ...], str, Any]
 
 
 def graph_modes(modes: Sequence[Mode]) -> list[str]:
-    """The stream modes of LangGraph that give the requested modes of the protocol."""
+    """LangGraph's stream modes for the requested modes of the protocol."""
     return list(
         dict.fromkeys(
             "messages" if mode in ("messages", "messages-tuple") else mode for mode in modes if mode != "events"

@@ -56,7 +56,7 @@ class GraphLocation:
     path: str
     """`./agent.py:graph` or `package.module:graph`."""
     folder: Path
-    """What a file's path is relative to."""
+    """The folder that a file's path is relative to."""
     description: str | None = None
 
 
@@ -101,7 +101,7 @@ class GraphCatalog:
     specs: Mapping[str, GraphSpec] = field(default_factory=dict)
 
     def get(self, id: str) -> GraphSpec:
-        """NotFound lists the graphs there are."""
+        """A graph by its name; NotFound lists those there are."""
         found = self.specs.get(id)
         if found is None:
             raise NotFound(f"no graph {id!r}; available graphs: {', '.join(sorted(self.specs)) or 'none'}")
@@ -177,19 +177,19 @@ class OpenGraphs:
             yield graph
 
     def context_schema(self, graph_id: str) -> Any:
-        """The `context_schema` of a graph. Of one that a function makes it is known once it was opened."""
+        """The `context_schema` of a graph. For a graph that a function makes it is known once the graph was opened."""
         source = self.catalog.get(graph_id).source
         is_graph = isinstance(source, Pregel | StateGraph)
         return source.context_schema if is_graph else self._context_schemas.get(graph_id)
 
     def output_of(self, graph_id: str | None, values: Any) -> Any:
-        """What a state's values have of a graph's `output_schema`, once the graph was opened."""
+        """The values of a state that are in the graph's `output_schema`, if the graph was opened before; else all."""
         names = self._outputs.get(graph_id or "")
         return values if names is None else {name: value for name, value in values.items() if name in names}
 
     def keeps_message_ids(self, graph_id: str) -> bool:
-        """Whether the messages of a graph's input are in its state under the ids they came with. Of a graph that a
-        function makes this is known once it was opened."""
+        """Whether the messages of a graph's input are in its state under the ids they came with. For a graph that a
+        function makes this is known once the graph was opened."""
         source = self.catalog.get(graph_id).source
         if graph_id not in self._keeps_ids and isinstance(source, Pregel | StateGraph):
             self._keeps_ids[graph_id] = _keeps_message_ids(source)
@@ -197,7 +197,8 @@ class OpenGraphs:
 
 
 def _keeps_message_ids(graph: Graph | StateGraph[Any, Any, Any, Any]) -> bool:
-    """Tried with one message: `add_messages` and whatever is built on it do; a plain list takes it as it comes."""
+    """Whether the graph keeps the id of a message, tried with one: `add_messages` and what is built on it do, a
+    plain list does not."""
     channel = graph.channels.get("messages")
     sample = {"role": "user", "content": "", "id": "sample"}
     try:

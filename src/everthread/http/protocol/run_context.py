@@ -30,7 +30,7 @@ def context_for(schema: Any, context: Mapping[str, Any] | None, configurable: Ma
 
 
 def build_context(schema: Any, context: Mapping[str, Any] | None, configurable: Mapping[str, Any]) -> Any:
-    """The same as an object of the schema, for whoever gets it before there is a graph."""
+    """The same as an object of the schema, for a function that makes the graph."""
     values = context_for(schema, context, configurable)
     is_class = isinstance(schema, type) and (issubclass(schema, BaseModel) or dataclasses.is_dataclass(schema))
     return schema(**values or {}) if is_class else values
@@ -52,7 +52,7 @@ def _names(schema: Any) -> Collection[str] | None:
 
 def _check(schema: Any, values: JsonObject) -> None:
     try:
-        if is_typeddict(schema):  # key by key: LangGraph hands on a dict as it is, and so its author may leave keys out
+        if is_typeddict(schema):  # key by key: LangGraph passes a dict on as it is, so keys may be missing
             for name, value in values.items():
                 _validate(_hints(schema).get(name, Any), value, name)
         else:
@@ -76,7 +76,7 @@ def _validate(kind: Any, value: Any, *path: str) -> None:
 
 @lru_cache(maxsize=256)
 def _adapter(kind: Any) -> TypeAdapter[Any] | None:
-    """What checks values of a type; None for one that pydantic does not know."""
+    """The validator for a type; None for one that pydantic does not know."""
     try:
         return TypeAdapter(kind)
     except (PydanticUserError, TypeError, NameError):

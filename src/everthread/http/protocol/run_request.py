@@ -96,7 +96,7 @@ class RunRequest:
     is_temporary: bool = False
     version: Literal[1, 2] = 1
     run_id: str | None = None
-    """Of a run that may be asked for more than once and must run once."""
+    """The id of a run that may be requested several times and must run once."""
 
     def graph_context(self, schema: Any) -> JsonObject | None:
         """The context for a graph with this `context_schema`; Invalid when it is wrong."""
@@ -132,7 +132,7 @@ class RunRequest:
         }
 
     def row_metadata(self) -> JsonObject:
-        """What the run's row keeps of the request."""
+        """The parts of the request that are stored in the run's row."""
         return {"metadata": self.metadata, "kwargs": self.kwargs(), "multitask_strategy": self.strategy}
 
     def run_config(self, thread_id: str, run_id: str) -> JsonObject:

@@ -37,7 +37,7 @@ def is_visible_run(turn: Turn) -> bool:
 
 
 def run_error(turn: Turn) -> dict[str, Any] | None:
-    """What a run has failed with, or was ended by: its type and its text."""
+    """The error that a run failed with or was ended by: its type and its text."""
     if turn.error is None:
         return None
     is_json = turn.state is TurnState.FAILED and turn.error.startswith("{")

@@ -85,7 +85,7 @@ async def start_run(
 
 
 async def _start_on(graph_runs: GraphRuns, thread: Conversation, request: RunRequest, slot: Slot) -> Turn:
-    """The thread remembers which graph last ran on it: its state is read with that graph."""
+    """Start a run on an existing thread, and note the graph on the thread: its state is read with that graph."""
     names = {"graph_id": request.graph_id, "assistant_id": request.assistant_id}
     if any(thread.metadata.get(name) != value for name, value in names.items()):
         await thread.update(metadata={**thread.metadata, **names})
@@ -125,7 +125,7 @@ async def _start_in_slot(
     await graph_runs.check(graphs.et.conversations.unsaved(id, owner), request)
     try:
         thread = await graphs.et.conversations.create(id=id, owner=owner, off_record=is_temporary)
-    except Conflict:  # asked for again; NotFound where it is over and its thread is gone
+    except Conflict:  # requested again; NotFound if it has ended and its thread is gone
         thread = await find_thread(graphs, owner, id)
     return await _start_on(graph_runs, thread, request, slot)
 
@@ -219,8 +219,8 @@ async def join_stream(
 
 
 def _event_number(last_event_id: str | None) -> int:
-    """Clients send -1 for all events. What is no event's id gives all of them too: LangGraph's own server refuses no
-    id either, and who gets an event again has lost none."""
+    """The number of an event from its id; 0 for all events, for the -1 that clients send and for anything that is
+    not an id. LangGraph's own server refuses no id either, and reading events twice loses none."""
     is_number = last_event_id is not None and re.fullmatch(r"[0-9]{1,15}", last_event_id) is not None
     return int(last_event_id) if last_event_id is not None and is_number else 0
 
@@ -257,7 +257,7 @@ def _stream_response(
 async def _follow(
     graphs: OpenGraphs, graph_runs: GraphRuns, ref: Ref, id: str, after: int
 ) -> AsyncIterator[Sequence[RunEvent]]:
-    """A run's events; where they are pruned, the thread's state in their place."""
+    """A run's events; if they are pruned, the thread's state instead."""
     if await graph_runs.is_pruned(ref, id):
         yield [RunEvent(after, "values", dumps(await _read_values(graphs, ref)))]
     async for batch in graph_runs.follow(ref, id, after):

@@ -31,7 +31,7 @@ from everthread.settings import Settings
 
 _LOG = logging.getLogger(__name__)
 _UNUSED = frozenset({"auth", "checkpointer", "encryption", "http", "webhooks"})
-"""Parts of a `langgraph.json` that change what LangGraph's server does, and nothing here."""
+"""Parts of a `langgraph.json` that configure LangGraph's own server and have no effect here."""
 
 
 class ProtocolState:
@@ -61,7 +61,7 @@ class ProtocolState:
 
     @cached_property
     def crons_changed(self) -> asyncio.Event:
-        """Set when a cron was made or changed here: another may be due next."""
+        """Set when a cron was made or changed in this process, since another may be due next."""
         return asyncio.Event()
 
     @cached_property

@@ -7,7 +7,7 @@ What a graph streams is stored as it comes (`graph_stream`); `_EventTranslator` 
 each reader. They depend on what is stored alone, so every reader gets the same ones under the same numbers:
 
     lifecycle        the run's own; and those of its subgraphs, with their namespaces
-    input.requested  an interrupt, told when the run has ended with it: whoever answers finds it in the state
+    input.requested  an interrupt, reported when the run has ended with it, so that the state has it too
     custom           what a node writes; `{name, payload}` where a transformer of the graph has a channel of its own
     messages         also what a tool has returned, beside the event of the tool itself
     others           as the graph streams them
@@ -154,7 +154,7 @@ async def _run_to_start(graphs: OpenGraphs, owner: str, thread_id: str, params: 
 
 
 async def _is_asking(graphs: OpenGraphs, owner: str, thread_id: str) -> bool:
-    """Whether a thread waits for the answer to an interrupt: what is then sent to it, is that."""
+    """Whether a thread waits for the answer to an interrupt; the next input is then taken as the answer."""
     try:
         thread = await find_thread(graphs, owner, thread_id)
     except EverthreadError:  # one that is still to be created
@@ -258,7 +258,7 @@ class _StreamEvent(NamedTuple):
     """In milliseconds."""
     data: Any
     interrupts: Sequence[Mapping[str, Any]] = ()
-    """Of a state: what the graph asks for there."""
+    """The interrupts of a state."""
 
 
 async def _run_events(graph_runs: GraphRuns, thread: Conversation, turn: Turn) -> AsyncIterator[_StreamEvent]:
@@ -291,7 +291,8 @@ def _streamed(event: RunEvent) -> _StreamEvent:
 
 
 class _EventTranslator:
-    """What a run tells: it keeps which subgraphs are open, and which interrupts are still to be told."""
+    """Makes the protocol's events of one run. It keeps which subgraphs are open, and which interrupts are not yet
+    reported."""
 
     def __init__(self, graph_name: str | None, began_at: int) -> None:
         self._graph_name = graph_name
@@ -318,7 +319,7 @@ class _EventTranslator:
             yield streamed._replace(method="custom", data=data)
             return
         if streamed.method == "messages" and "event" not in streamed.data:
-            return  # a whole message, which is told by the state it goes into
+            return  # a whole message, which the state reports
         if streamed.method == "updates" and isinstance(streamed.data, dict):
             data = {name: value for name, value in streamed.data.items() if name != "__interrupt__"}
             yield streamed._replace(data=data)
@@ -340,10 +341,10 @@ class _EventTranslator:
         yield self._lifecycle((), now, "completed" if turn.state is TurnState.COMPLETE else "interrupted")
 
     def _tell_subgraph(self, streamed: _StreamEvent) -> Iterator[_StreamEvent]:
-        """LangGraph tells of all subgraphs at its root; whom it is about is among the data."""
+        """Report a subgraph. LangGraph reports all subgraphs at the root; the data say which one it is."""
         namespace = tuple(streamed.data.get("namespace") or streamed.namespace)
         event = streamed.data["event"]
-        if not namespace:  # the run's own begin and end are told by `begin` and `end`
+        if not namespace:  # `begin` and `end` report the run's own
             return
         if event == "started":
             if namespace not in self._open:
@@ -366,7 +367,7 @@ class _EventTranslator:
         return _StreamEvent("lifecycle", namespace, timestamp, {"event": event, "graph_name": name, **more})
 
     def _tell_tool_output(self, streamed: _StreamEvent) -> Iterator[_StreamEvent]:
-        """What a tool has returned is also a message, as the clients' views of messages expect."""
+        """Report what a tool has returned as a message too, as the clients' views of messages expect."""
         output = streamed.data.get("output")
         call_id = streamed.data.get("tool_call_id")
         if streamed.data.get("event") != "tool-finished" or not isinstance(output, dict) or not call_id:

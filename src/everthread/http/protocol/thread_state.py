@@ -106,12 +106,12 @@ async def _snapshot(graph: Graph, config: RunnableConfig, *, subgraphs: bool = F
         assert isinstance(graph.checkpointer, BaseCheckpointSaver)
         saved = await graph.checkpointer.aget_tuple(config)
         if saved is None:
-            raise NotFound(str(problem)) from problem  # no such subgraph
+            raise NotFound(str(problem)) from problem  # the subgraph does not exist
         return _as_stored(graph, saved, f"the state does not fit the schema of the graph: {problem}")
 
 
 def _as_stored(graph: Graph, saved: CheckpointTuple, problem: str) -> StateSnapshot:
-    """A checkpoint without what only its graph can tell: what would be next."""
+    """A checkpoint as stored, without what only its graph knows: the next nodes."""
     checkpoint = saved.checkpoint
     found, names = checkpoint["channel_values"], graph.stream_channels_asis
     values = found.get(names) if isinstance(names, str) else {name: found[name] for name in names if name in found}
@@ -273,7 +273,7 @@ async def change_state(thread: ThreadDep, body: StateWrite, graphs: GraphsDep) -
 
 
 async def unfinished_run(thread: Conversation) -> Turn | None:
-    """The run of a thread that goes on, or waits to."""
+    """The run of a thread that is running or waiting, if any."""
     unfinished = (TurnState.RUNNING, TurnState.RECEIVED)
     return next(iter((await thread.turns(states=unfinished, limit=1)).items), None)
 

@@ -216,7 +216,7 @@ async def delete_thread(thread: ThreadDep, graphs: GraphsDep, graph_runs: GraphR
 
 
 async def remove_thread(graphs: OpenGraphs, graph_runs: GraphRuns, thread: Conversation) -> None:
-    """As `DELETE /threads/{id}` does."""
+    """Delete a thread as `DELETE /threads/{id}` does."""
     await graph_runs.stop_all(Ref(thread.owner, thread.id))
     await graphs.saver(thread.owner).adelete_thread(thread.id)
     await thread.delete()
