@@ -28,13 +28,13 @@ from everthread.turn import run_turn
 TITLE: Final = "Watch it happen: a slow journey by train"
 WINDOW: Final = 8_192
 _TURNS: Final = 39
-"""As many as fill the window three times: the opening, and the first seven towns."""
+"""How many turns fill the window three times: the opening, and the first seven towns."""
 _WIDEST_WINDOW: Final = 100
 """Messages: the tokens fill the window, not their number."""
 _WRITING_SECONDS: Final = 14.0
 """How long all turns together take to appear."""
 _LOOKING_SECONDS: Final = 2.2
-"""How long what happened is left to be looked at."""
+"""How long each step stays on the screen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class ReplayStep:
 
 
 async def replay(et: Everthread, owner: str = LOCAL, *, speed: float = 1.0) -> AsyncGenerator[ReplayStep]:
-    """Write the conversation step by step, at a pace to look at; whoever stops iterating stops it there."""
+    """Write the conversation step by step, at a pace to watch; it ends when the caller stops iterating."""
     conversation = await et.conversations.create(owner=owner, title=TITLE, metadata={"demo": True, "window": WINDOW})
     await et.compaction_config.set({"max_message_history": _WIDEST_WINDOW}, conversation=conversation)
     yield ReplayStep(kind="begun", details={"conversation_id": conversation.id})

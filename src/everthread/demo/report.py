@@ -35,9 +35,9 @@ class DemoResult:
     said: int
     """Messages that were really said, counted inside the agent."""
     in_checkpoint: int
-    """Those of them that the framework's state still has."""
+    """How many of them the framework's state still has."""
     in_log: int
-    """Those of them that the log has, as history."""
+    """How many of them the log has, as history."""
     is_exact: bool
     """Whether the log's history is just what was said: each message once, in order, in the same words."""
     summaries: int
@@ -50,7 +50,7 @@ class DemoResult:
 
     @property
     def ok(self) -> bool:
-        """Whether the demo shows what it is there to show."""
+        """Whether the demo proves its point."""
         found = all(search.seq and not search.in_checkpoint for search in self.searches)
         return self.is_exact and self.is_verified and found and self.in_log == self.said > self.in_checkpoint
 

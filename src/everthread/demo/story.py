@@ -41,7 +41,7 @@ class Stop:
 
 
 SEARCHES: Final = ("peanut allergy", "guesthouse reference", "晕车")
-"""What nobody should have to repeat; each was said at the very beginning."""
+"""Questions about things said at the very beginning, which nobody should have to repeat."""
 OPENING: Final = (
     StoryTurn(
         question="We are four: two adults, our son, and a grandmother with a peanut allergy. Slow trains, in October.",

@@ -22,7 +22,7 @@ from everthread.runtime import Runtime
 
 _EXCHANGE = 4
 _BEGINNING = 2000
-"""So many messages, and characters of each, a model is shown to name a conversation."""
+"""How many messages, and characters of each, a model is shown to name a conversation."""
 
 
 def job_handlers(runtime: Runtime) -> Mapping[str, JobHandler]:
@@ -36,7 +36,7 @@ def job_handlers(runtime: Runtime) -> Mapping[str, JobHandler]:
 
 
 async def _compact(runtime: Runtime, job: Job) -> None:
-    """Compact a conversation if it still is due. What was erased meanwhile has nothing left to do."""
+    """Compact a conversation if it still is due. Nothing is left to do for one that was erased meanwhile."""
     try:
         if job.details.get(IF_AHEAD) and not await _is_compacted_ahead(runtime, job):
             await runtime.store.log.write(job.ref, SetCompactionCheck(at_depth=None))
@@ -64,14 +64,14 @@ async def _title(runtime: Runtime, job: Job) -> None:
             message async for message in conv.messages(limit=FIRST_MESSAGES) if message.role in ("user", "assistant")
         ]
         by_rules = _title_by_rules(first)
-        if by_rules is not None:  # else it has no subject yet, and the next turn asks again
+        if by_rules is not None:  # else the talk has no subject yet, and the next turn tries again
             await conv.update(title=await _title_by_model(runtime, first) or by_rules)
     except (NotFound, Erased):
         return
 
 
 async def _title_by_model(runtime: Runtime, first: Sequence[Message]) -> str | None:
-    """None where none is set, or where it fails: then the rules name it."""
+    """A title by the model; None if there is no model, or if it fails."""
     if runtime.titler is None or not first:
         return None
     beginning = "\n".join(f"{one.role}: {one.text[:_BEGINNING]}" for one in first[:_EXCHANGE])

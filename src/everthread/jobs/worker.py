@@ -21,7 +21,7 @@ _LOG = logging.getLogger("everthread.worker")
 MAX_PAUSE_SECONDS = 30.0
 """While the database cannot be reached, it is retried at least this often."""
 _RESTART_SECONDS = 1.0
-"""Before a loop that ended by a bug is restarted, so that one that fails at once does not spin."""
+"""The pause before a loop that ended with an error is restarted, so that one that fails at once does not spin."""
 
 
 class Worker:
@@ -51,7 +51,7 @@ class Worker:
             self._running = asyncio.create_task(self._jobs.run(self._work, self._pace, self._stop))
 
     async def stop(self) -> None:
-        """Let what runs end within its bound, and wait for it. What was cancelled goes back."""
+        """Wait for running jobs to end within their bound. Jobs that had to be cancelled are given back."""
         self._jobs.on_put(None)
         stop, self._stop = self._stop, None
         running, self._running = self._running, None
@@ -61,8 +61,8 @@ class Worker:
 
 
 def _timed(do: JobHandler, pace: Pace, timings: TimingsByLabel, share: CpuShare) -> JobHandler:
-    """A handler that is kept to its share, and whose time is counted, by what becomes of the job; that of one that is
-    given back is not."""
+    """A handler that is kept to its share of time, and whose time is counted by the job's outcome; time of a job
+    that is given back is not counted."""
 
     async def do_timed(job: Job) -> None:
         started = time.perf_counter()
@@ -114,7 +114,7 @@ async def _loop(
     wakeup: asyncio.Event,
     pause: float = 0.0,
 ) -> None:
-    """One job after the other."""
+    """Take jobs and do them, one after the other."""
     failures = 0
     if pause:
         await _wait_for_any(stop, wakeup, pause)
@@ -170,7 +170,7 @@ async def _send_heartbeats(queue: JobQueue, job: Job, pace: Pace) -> None:
 
 
 async def _wait_for_any(one: asyncio.Event, other: asyncio.Event, seconds: float) -> None:
-    """Until one of them is set, or the time is over."""
+    """Wait until one of two events is set, or the time is over."""
     waiting = [asyncio.create_task(one.wait()), asyncio.create_task(other.wait())]
     try:
         await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)

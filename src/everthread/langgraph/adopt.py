@@ -35,23 +35,23 @@ class ThreadReport:
     thread_id: str
     checkpoints: int
     messages: int
-    """In any of its checkpoints; summaries are not counted."""
+    """How many messages its checkpoints have; summaries are not counted."""
     lost: int
-    """Those that the newest state no longer has."""
+    """How many of them the newest state no longer has."""
     size_bytes: int
     prunable_bytes: int
-    """What is not needed for the newest checkpoints."""
+    """How much the newest checkpoints do not need."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadAdoption:
-    """What became of one thread."""
+    """The result for one thread."""
 
     thread_id: str
     messages: int
-    """In its history now."""
+    """How many messages its history has now."""
     entries: int
-    """New in the log: messages, revisions, summaries and marks."""
+    """How many entries were added to the log: messages, revisions, summaries and marks."""
 
 
 def report_thread(found: SaverDatabase, thread_id: str, step: Step = lambda _: None) -> ThreadReport:
@@ -138,14 +138,14 @@ class Adopter:
         return ThreadAdoption(thread_id=thread_id, messages=shown, entries=after - before)
 
     async def _begin_anew(self, conversation: Conversation) -> None:
-        """What an archive that began late has not cannot be put before what it has: the thread is told anew, on a
-        branch of its own."""
+        """Begin a new branch with the whole thread, because an archive that began late cannot add earlier messages
+        before those it has."""
         rest = {name: value for name, value in conversation.metadata.items() if name != BEGAN_LATE}
         await self._archive.delete(conversation.owner, conversation.id)
         await conversation.update(metadata=rest)
 
     async def _known(self, ref: Ref, names: Sequence[CheckpointName]) -> set[CheckpointName]:
-        """Those that the archive has."""
+        """The checkpoints that the archive has."""
         found = set()
         for name in names:
             saved = await self._et.store.checkpoints.get(ref, name.namespace, name.id)

@@ -44,7 +44,7 @@ class PutRecord(NamedTuple):
     metadata: Mapping[str, Any]
     new_versions: Mapping[str, Any]
     began_late: bool = False
-    """Whether the saver has checkpoints of this thread that the archive was never told of."""
+    """Whether the saver has checkpoints of this thread that the archive never saw."""
 
 
 class WritesRecord(NamedTuple):
@@ -95,7 +95,7 @@ def writes_record(
 
 
 class Archive:
-    """The threads of another saver, followed into the log."""
+    """Logs the threads of another saver."""
 
     def __init__(self, et: Everthread, allowed: Allowed = ()) -> None:
         self._et = et
@@ -107,9 +107,9 @@ class Archive:
         )
         self._begun: set[Ref] = set()
         self._met: set[Ref] = set()
-        """Threads that this process has heard of."""
+        """Threads that this process has seen."""
         self._early: dict[Ref, set[str | None]] = {}
-        """Checkpoints of threads that are not met yet, to which this process has written already."""
+        """Checkpoints of unseen threads to which this process has already written."""
         self._meeting = asyncio.Lock()
         self.serde = StrictSerializer(allowed)
 
@@ -120,7 +120,7 @@ class Archive:
         return other
 
     async def take(self, record: Record) -> None:
-        """Log it; durable when this returns. The same again changes nothing."""
+        """Log a record; durable when this returns. Taking the same record again changes nothing."""
         if Ref(record.address.owner, record.address.thread_id) not in self._met:
             await self._meet(record)
         if isinstance(record, PutRecord):
@@ -145,8 +145,8 @@ class Archive:
         await self._take_event(record.address, event)
 
     async def _meet(self, record: Record) -> None:
-        """Before anything of a thread is first taken: log what a process that died left waiting on a checkpoint that is
-        not gone on with. What waits on the one that is will be named by the next put."""
+        """Called before the first record of a thread: log the messages that a dead process left held on checkpoints
+        that are not continued. Those held on the continued one will be named by the next put."""
         address = record.address
         ref = Ref(address.owner, address.thread_id)
         async with self._meeting:
@@ -206,7 +206,7 @@ class Archive:
         return thread if child is None else LazyConversation(self._et, child, address.owner)
 
     async def recognise(self, address: CheckpointAddress, found: CheckpointTuple) -> None:
-        """Know the messages that the saver has just handed out. It saves work and nothing else, so it may fail."""
+        """Remember the messages that the saver has just handed out. It only saves work, so it may fail."""
         listed = found.checkpoint["channel_values"].get(HISTORY)
         if listed.__class__ is not list or not all(isinstance(item, BaseMessage) for item in listed):
             return
@@ -216,22 +216,22 @@ class Archive:
     # -- the rest of a saver's verbs -----------------------------------------------------------------------
 
     async def delete(self, owner: str, thread_id: str) -> None:
-        """The saver's thread is gone: the log is kept, and what comes under the same id begins anew."""
+        """The saver's thread was deleted: the log is kept, and later records under the same id start a new branch."""
         self._begun.discard(Ref(owner, thread_id))
         await self._remover.delete(owner, thread_id, self.serde)
 
     async def delete_runs(self, owner: str, run_ids: Sequence[str]) -> None:
-        """The saver's checkpoints of these runs are gone."""
+        """The saver's checkpoints of these runs were deleted."""
         await self._remover.delete_runs(owner, run_ids, self.serde)
 
     async def copy(self, owner: str, source: str, target: str) -> None:
-        """The saver's thread is copied, and so is its log."""
+        """The saver's thread is copied: copy its log too."""
         await self._copier.copy(owner, source, target, self.serde)
 
     async def prune(self, owner: str, thread_id: str, strategy: str) -> None:
-        """The saver's older checkpoints are gone; the log is not touched."""
+        """The saver's older checkpoints were deleted; the log is not touched."""
         await self._remover.prune(owner, thread_id, strategy, self.serde)
 
     async def settle(self, thread: Ref) -> None:
-        """Log what still waits in a thread's writes."""
+        """Log the messages that are still held in a thread's writes."""
         await self._remover.log_held(self.serde, thread)

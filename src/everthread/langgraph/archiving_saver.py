@@ -35,7 +35,7 @@ _SUFFIX = ".record"
 
 
 class Spool:
-    """A folder of records that are yet to be archived."""
+    """A folder of records that wait to be archived."""
 
     def __init__(self, folder: Path, serde: SerializerProtocol) -> None:
         self._folder = folder
@@ -60,7 +60,7 @@ class Spool:
         return iter(sorted(self._folder.glob(f"*{_SUFFIX}")) if self._folder.is_dir() else [])
 
     def read(self, file: Path) -> Record:
-        """One of them."""
+        """Read the record of a file."""
         kind, _, body = file.read_bytes().partition(b"\n")
         name, address, *fields = self._serde.loads_typed((kind.decode(), body))
         if name == PutRecord.__name__:
@@ -70,7 +70,7 @@ class Spool:
 
 
 def _plain(record: Record) -> list[Any]:
-    """As lists: our own types are not among those that stored data may become."""
+    """The record as lists, since stored data may not become our own types."""
     if isinstance(record, PutRecord):
         return [PutRecord.__name__, [*record.address], *record[1:]]
     return [WritesRecord.__name__, [*record.address], [[*write] for write in record.writes], *record[2:]]
@@ -127,7 +127,7 @@ class ArchivingSaver(BaseCheckpointSaver[Any]):
         self._in_flight = in_flight_puts(et)
         self._spool = Spool(Path(spool), self._archive.serde) if on_failure == "spool" else None
         self._turn = asyncio.Lock()
-        """While records wait on the disk, they and the new ones take turns."""
+        """Keeps records in order while some wait on the disk."""
 
     @property
     def inner(self) -> BaseCheckpointSaver[Any]:
@@ -152,7 +152,7 @@ class ArchivingSaver(BaseCheckpointSaver[Any]):
     # -- archiving -----------------------------------------------------------------------------------------
 
     async def _keep(self, record: Record) -> None:
-        """Archive a record, after all that wait; or let it wait too."""
+        """Archive a record after those in the spool, or add it to the spool."""
         if self._spool is None:
             await self._archive.take(record)
             return
@@ -178,7 +178,7 @@ class ArchivingSaver(BaseCheckpointSaver[Any]):
             await self._catch_up(spool)
 
     async def _is_unheard_of(self, record: PutRecord) -> bool:
-        """Whether the archive knows nothing of a thread that goes on from some checkpoint."""
+        """Whether the archive does not know the thread of a checkpoint that has a parent."""
         if record.address.namespace or record.address.id is None:
             return False
         try:
@@ -256,7 +256,7 @@ class ArchivingSaver(BaseCheckpointSaver[Any]):
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As the wrapped one does. A run that blocks begins here, and its first write from a worker thread would wait
-        for ever for a loop that the run itself blocks: so it is refused here, in time.
+        for ever for a loop that the run itself blocks, so it is refused here.
         """
         found = self._inner.get_tuple(config)
         self._bridge.call(

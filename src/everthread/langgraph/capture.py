@@ -54,7 +54,7 @@ class LazyConversation:
         self._conversation: Conversation | None = None
 
     async def read(self, ids: Iterable[str]) -> dict[str, LoggedPayload]:
-        """Those of these messages that the log has, each in its newest revision."""
+        """The messages that the log has of these, each in its newest revision."""
         if await self._existing() is None:
             return {}
         entries = await self._et.store.log.find(Ref(self._owner, self.id), ids=list(ids))
@@ -106,7 +106,7 @@ class StateMessage(NamedTuple):
 
     @property
     def is_instruction(self) -> bool:
-        """Whether it tells a reducer to remove something; nobody said it."""
+        """Whether it is no message but tells a reducer to remove one."""
         return self.fields.get("type") == "remove"
 
     def payload(self) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class IdentifiedMessage(NamedTuple):
         return payload if self.found.own_id == self.id else with_id(payload, self.id)
 
     def says(self, kept: Mapping[str, Any]) -> bool:
-        """Whether the log keeps just this. Asked for every message of every event, so the dump comes last."""
+        """Whether the log has exactly this message. Called for every message of every event, so the dump comes last."""
         return self.found.fields == kept or self.payload() == kept
 
 
@@ -212,7 +212,7 @@ class ListCapture:
         return not self._kept or not self._kept.keys().isdisjoint(listed)
 
     async def log(self, listed: MessagesById) -> None:
-        """Write what is new in the list and what was changed in it."""
+        """Log what is new or changed in the list."""
         kept = await self._known(listed)
         fresh = {id: named.payload() for id, named in listed.items() if _is_new_or_changed(named, kept)}
         await self._write(fresh)
@@ -230,7 +230,7 @@ class ListCapture:
             await self.ledger.write(fresh.values())
 
     async def _known(self, listed: MessagesById) -> dict[str, LoggedPayload]:
-        """What is known of these messages. The log is read once: after that, what is unknown is new."""
+        """What the log has of these messages. It is read once; messages unknown after that are new."""
         kept = await self.ledger.read(listed) if self._kept is None else self._kept
         for ledger in self._enclosing:
             if unknown := [id for id in listed if id not in kept]:

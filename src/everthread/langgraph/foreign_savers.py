@@ -41,21 +41,21 @@ class SaverDatabase(Protocol):
     def threads(self) -> list[str]: ...
 
     def checkpoints(self, thread_id: str) -> list[CheckpointName]:
-        """All of a thread, in all namespaces, oldest first."""
+        """All checkpoints of a thread, in all namespaces, oldest first."""
 
     def size_bytes(self, thread_id: str) -> tuple[int, int]:
-        """What a thread takes, and what of that is not needed for its newest checkpoints."""
+        """How much a thread takes, and how much of that its newest checkpoints do not need."""
 
     def prune(self, thread_id: str) -> bool:
-        """Keep the newest checkpoint of each namespace and those that it is rebuilt from; False where that cannot be
-        told."""
+        """Keep the newest checkpoint of each namespace and those that it is rebuilt from; False if these cannot be
+        determined."""
 
     def shrink(self) -> None:
-        """Give the freed space back."""
+        """Return the freed space to the system."""
 
 
 class MessagesOnlySerializer(StrictSerializer):
-    """Revives what is on the allow-list; all else is None, and nothing of it is built."""
+    """Revives the types on the allow-list; everything else becomes None, and is not built."""
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         kind, body = data
@@ -102,7 +102,7 @@ def _sqlite(file: Path, read_only: bool) -> Iterator[SaverDatabase]:
 
 
 _SELF_CONTAINED_SINCE = 4
-"""The format of checkpoints from which on one needs nothing of its parent."""
+"""Since this format a checkpoint needs nothing of its parent."""
 _SQLITE_SIZES = """\
 SELECT checkpoint_ns, checkpoint_id, coalesce(length(checkpoint), 0) + coalesce(length(metadata), 0)
 FROM checkpoints WHERE thread_id = :thread
@@ -232,7 +232,7 @@ _POSTGRES_PRUNE = (
     " WHERE c.thread_id = b.thread_id AND c.checkpoint_ns = b.checkpoint_ns"
     " AND c.checkpoint -> 'channel_versions' ->> b.channel = b.version)",
 )
-"""What no checkpoint that stays has a use for: writes, checkpoints, and values that none of those names."""
+"""Deletes writes, checkpoints and values that the remaining checkpoints do not need."""
 
 
 class PostgresSaverDatabase:

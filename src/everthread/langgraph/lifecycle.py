@@ -145,7 +145,7 @@ async def _all_of(iterator: AsyncIterator[R]) -> list[R]:
 
 
 def bridge_of(et: Everthread) -> Bridge:
-    """The way to the loop that a database is open in: its own, or the running one that this is first asked in."""
+    """The bridge to the loop in which a database is open: its own, or the loop of the first call."""
     known = _BRIDGES.get(check_everthread(et))
     if known is None:
         try:

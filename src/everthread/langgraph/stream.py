@@ -90,7 +90,7 @@ async def archive_stream(
     async with AsyncExitStack() as closing:
         if isinstance(
             stream, AsyncGenerator
-        ):  # whoever stops listening stops the graph, now and not at some collection
+        ):  # a reader that stops also stops the graph, and at once, not at the next garbage collection
             closing.push_async_callback(stream.aclose)
         async for event in stream:
             is_empty = False

@@ -18,7 +18,7 @@ class Prices:
     input: float
     output: float
     cached: float
-    """Of tokens that a prompt cache has from the request before."""
+    """The price of tokens that a prompt cache has from the request before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Figures:
     turns: int
     requests: int
     tokens: int
-    """Of all requests together."""
+    """Tokens of all requests together."""
     cached_tokens: int
     """Of these, those that the request before began with, message by message."""
     answer_tokens: int
@@ -39,7 +39,7 @@ class Figures:
     facts_total: int
     """Distinct facts of the whole conversation."""
     facts_kept: int
-    """How many of them the last request still says."""
+    """How many of them the last request still has."""
 
     @property
     def tokens_per_turn(self) -> float:
@@ -51,7 +51,7 @@ class Figures:
         return self.cached_tokens / max(1, self.tokens)
 
     def cost(self, prices: Prices) -> float:
-        """Of the whole conversation."""
+        """The price of the whole conversation."""
         paid = (self.tokens - self.cached_tokens) * prices.input + self.cached_tokens * prices.cached
         return (paid + self.answer_tokens * prices.output) / 1_000_000
 

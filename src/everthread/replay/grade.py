@@ -22,7 +22,7 @@ _KINDS = frozenset({"code", "date", "email", "file", "handle", "id", "money", "n
 """Kinds of facts that stand for one thing. Names and titles come up in talk of anything."""
 _MIN_CHARACTERS = 3
 _MIN_DISTANCE = 2
-"""What was said right before needs no memory."""
+"""Facts from the messages right before are not counted: they need no memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class FactUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grade:
-    """How a conversation's memory did.
+    """How well a conversation's memory worked.
 
     ```python
     transcript = await read_transcript(et.store, ref)
@@ -66,7 +66,7 @@ class Grade:
 
     @property
     def debt(self) -> float:
-        """The share of the uses beyond the view that are missing: 0 where nothing is."""
+        """The share of the uses beyond the view that are missing; 0 if there are none."""
         return len(self.missing) / len(self.beyond_view) if self.beyond_view else 0.0
 
 

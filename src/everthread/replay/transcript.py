@@ -25,7 +25,7 @@ ProgressCallback = Callable[[int], None]
 
 
 def no_progress(_: int) -> None:
-    """Reports to nobody."""
+    """A callback that does nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class Transcript:
         return answered if self.messages[-1].is_answer else [*answered, len(self.messages)]
 
     def last_said(self, end: int) -> str:
-        """What the user said last among so many messages."""
+        """The last thing the user said in the first messages of a path."""
         return next((one.said for one in reversed(self.messages[:end]) if one.opens_turn), "")
 
     @property

@@ -54,7 +54,7 @@ class _TrialViews:
         return replace(real, summaries=summaries, covered_depth=depth, was_undone=False, policies=(None, None))
 
     async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:
-        """All of them: returning more than was asked for does no harm."""
+        """All compactions: returning more than was asked for does no harm."""
         return self.made
 
 
@@ -82,9 +82,9 @@ class _TrialStore:
         self.views = _TrialViews(store)
         self.log = _TrialLog(store, self.views)
         self.notes = store.notes
-        """Requests contain the memories of today."""
+        """Requests contain the memories of today, not those of the time."""
         self.search = store.search
-        """Of what a request recalls, only that is taken which was said before it."""
+        """Of what a request recalls, only what was said before it is used."""
         self.conversations = store.conversations
 
     async def run_reads(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
@@ -171,7 +171,7 @@ class Trial:
 
 
 def _lacking(made: Context, uses: Sequence[FactUse]) -> list[FactUse]:
-    """Those whose fact a request does not have before its newest message, which may be the one that uses it."""
+    """The uses whose fact a request does not have before its newest message, which may be the one that uses it."""
     if not uses:
         return []
     _, lost = split_kept(_text(made.messages[:-1]), [use.fact for use in uses])
@@ -180,7 +180,8 @@ def _lacking(made: Context, uses: Sequence[FactUse]) -> list[FactUse]:
 
 
 def _common_tokens(before: Context, now: Context) -> int:
-    """What both requests begin with. A cache may have a little more: the part of the first message that differs."""
+    """Tokens of the beginning that both requests share. A cache may have a little more: part of the first message
+    that differs."""
     if now.messages[: len(before.messages)] == before.messages:
         return before.tokens
     same = 0
@@ -192,7 +193,7 @@ def _common_tokens(before: Context, now: Context) -> int:
 
 
 def _text(messages: Sequence[Fields]) -> str:
-    """All that a request says, calls included."""
+    """The text of a request, including its tool calls."""
     return "\n".join(_words(message) for message in messages)
 
 

@@ -41,13 +41,13 @@ async def close_run(
         kept = await _said_by_agent(runtime, ref, taken)
     try:
         return await runtime.write(ref, kept)
-    except TurnLost:  # somebody else took it in turn
+    except TurnLost:  # another process took it over meanwhile
         return None
 
 
 async def _said_by_agent(runtime: Runtime, ref: Ref, turn: Turn) -> CloseTurn:
-    """What was streamed and is not in the log yet is logged as far as it goes. Of a message that calls tools the log
-    may have more than the stream: its end is streamed now."""
+    """The intent that logs what was streamed and is not in the log yet. Of a message that calls tools the log may
+    have more than the stream; the rest of it is streamed now."""
     events = [event async for page in read_events(runtime.store, ref, turn.id) for event in page]
     texts = texts_by_message(events)
     logged = {entry.id: entry for entry in await runtime.store.log.find(ref, ids=list(texts))} if texts else {}
@@ -65,7 +65,7 @@ async def _said_by_agent(runtime: Runtime, ref: Ref, turn: Turn) -> CloseTurn:
 
 
 async def unlogged_input(runtime: Runtime, ref: Ref, turn: Turn) -> Sequence[Prepared]:
-    """A graph's messages enter the log with its checkpoints: these of its input did not get there."""
+    """The messages of a graph's input that are not in the log, because no checkpoint brought them there."""
     given = {message["id"]: message for message in input_messages(turn)}
     logged = {entry.id for entry in await runtime.store.log.find(ref, ids=list(given))} if given else set()
     unlogged: list[Prepared] = []
@@ -85,6 +85,6 @@ def texts_by_message(events: Sequence[StoredEvent]) -> dict[str, str]:
 
 
 def partial_message(id: str, text: str, turn_id: str, state: TurnState) -> dict[str, Any]:
-    """As much as there is of an answer, marked as such."""
+    """The beginning of an answer, marked as incomplete."""
     about = {"turn_id": turn_id, "state": state.value}
     return {"type": "ai", "id": id, "content": text, "additional_kwargs": {MESSAGE_KEY: about}}

@@ -23,7 +23,7 @@ _KEPT, _ADDED = "n", "+"
 
 
 class MissingBase(Exception):
-    """The event before, which this one is a delta to, was pruned or erased."""
+    """The event that this one is a delta to was pruned or erased."""
 
 
 class DeltaCodec:
@@ -75,7 +75,7 @@ def _encode_member(before: Any, data: Any) -> JsonObject:
 
 
 def _is_same_json(before: Any, data: Any) -> bool:
-    """Python calls 1 and True equal, and objects whose members stand in another order; JSON does not."""
+    """Whether two values are the same JSON. For Python, 1 equals True, and the order of members does not count."""
     if before != data:
         return False
     try:

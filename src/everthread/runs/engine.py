@@ -43,13 +43,13 @@ from everthread.runtime import Runtime
 LEASE_SECONDS: Final = 10.0
 """A holder on another machine is taken for dead this long after its last heartbeat."""
 HEARTBEAT_SECONDS: Final = 2.0
-"""Also how long a stop that another process requested takes where no notification arrives."""
+"""How often a lease is renewed. A stop that another process requested takes as long, if no notification arrives."""
 _PRUNE_SECONDS: Final = 3_600.0
 _END_PAUSES: Final = (0.05, 0.25, 1.0, 3.0)
-"""How often, and after how long, the end of a run is written again while the store cannot."""
+"""After how long, and how often, writing the end of a run is tried again."""
 _LATER_SECONDS: Final = 1.0
 _STOP_SECONDS: Final = 10.0
-"""How long a run that was told to stop may take, when the process ends: a tool may ignore it."""
+"""How long a run may take to stop when the process ends, since a tool may ignore the request."""
 _UNFINISHED = (TurnState.RECEIVED, TurnState.RUNNING)
 _MOST_UNFINISHED = 1_000
 _LOG = logging.getLogger("everthread.runs")
@@ -74,13 +74,13 @@ class Ending(Generic[E]):
 
 
 class Run(Protocol[E]):
-    """One run of something."""
+    """What the engine runs: a turn of our own agent, or a graph."""
 
     async def execute(self, turn: Turn) -> None:
         """Run to the end. Raises whatever goes wrong."""
 
     async def ending(self, turn: Turn, state: TurnState, problem: Exception | None) -> Ending[E]:
-        """What to write at the end, however it came."""
+        """What to write at the end, whatever the outcome."""
 
     async def ended(self, turn: Turn, state: TurnState, seconds: float) -> None:
         """Called once, when the end is written or the run was lost."""
@@ -88,7 +88,7 @@ class Run(Protocol[E]):
 
 @dataclass(slots=True, eq=False)
 class LiveRun(Generic[LogT]):
-    """A run in this process, detached from whoever began it: readers come and go, the run goes on."""
+    """A run in this process. It is detached from the request that began it: readers come and go, the run goes on."""
 
     id: str
     ref: Ref
@@ -98,7 +98,7 @@ class LiveRun(Generic[LogT]):
     """Whether the task has reached its `try`: cancelled before, it would never run, and leave the row open."""
 
     def stop(self) -> None:
-        """End it as cancelled; what it has said is kept."""
+        """Cancel it; what it has said is kept."""
         if self.task is None or self.task.done():
             return
         if self.has_begun:
@@ -117,14 +117,14 @@ LiveTurn = LiveRun[TurnEventLog]
 
 
 class RunEngine:
-    """The runs of this process, and all that is done about the runs of others."""
+    """The runs of this process, and what it does about the runs of others."""
 
     def __init__(self, runtime: Runtime, clock: Clock, heartbeat_seconds: float = HEARTBEAT_SECONDS) -> None:
         self.holder = holder_name()
         self.live: dict[RunKey, LiveRun[Any]] = {}
         """The runs that wait or run here."""
         self.before_closing: Callable[[Ref, Turn], Awaitable[None]] | None = None
-        """What is to be done about a dead graph's run before its end is written."""
+        """Called with a graph's run whose process died, before its end is written."""
         self._runtime = runtime
         self._store = runtime.store
         self._clock = clock
@@ -137,7 +137,7 @@ class RunEngine:
         self._is_open = False
         self._is_stopping = False
         self._waiting = 0
-        """How many wait here for a run of another process."""
+        """How many callers in this process wait for a run of another process."""
 
     @property
     def clock(self) -> Clock:
@@ -146,7 +146,7 @@ class RunEngine:
     # -- beginning -----------------------------------------------------------------------------------------
 
     def announce(self, log: EventLog[Any]) -> None:
-        """For `EventLog.on_emit`: have its new events stored."""
+        """Have a run's new events stored; the `on_emit` of its EventLog."""
         self._writer.announce(log)
 
     def stored(self, ref: Ref, id: str, make_codec: Callable[[], EventCodec[E]]) -> StoredEvents[E]:
@@ -176,7 +176,7 @@ class RunEngine:
         return live
 
     async def _run_to_end(self, live: LiveRun[Any], begun: BeginResult, run: Run[Any]) -> None:
-        """From waiting to the end. What goes wrong ends this run, never the process."""
+        """Wait for the runs before this one, run it, and write its end. An error ends this run, never the process."""
         began, cancels = time.perf_counter(), cancel_count()
         turn, state = begun.turn, TurnState.COMPLETE
         problem: Exception | None = None
@@ -191,7 +191,7 @@ class RunEngine:
             state = TurnState.INTERRUPTED
             live.event_log.lose()
         except asyncio.CancelledError:
-            if cancel_count() == cancels:  # nobody stopped the run: a client inside of it gave up on itself
+            if cancel_count() == cancels:  # the run was not stopped: a client inside of it cancelled itself
                 state, problem = TurnState.FAILED, RuntimeError("cancelled from inside")
             else:
                 state = TurnState.INTERRUPTED if self._is_stopping else TurnState.CANCELLED
@@ -348,8 +348,8 @@ class RunEngine:
     # -- leases --------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Watch over the runs of others too, until `close`: for a server. Else only while something runs here, or
-        somebody waits here for what runs elsewhere."""
+        """Watch over the runs of other processes until `close`, as a server does. Without it they are watched only
+        while something runs here, or a caller here waits for a run elsewhere."""
         self._is_open, self._is_stopping = True, False
         self._start_heartbeat()
 
@@ -370,7 +370,7 @@ class RunEngine:
         self._stop_heartbeat()
 
     async def close_dead(self) -> list[Turn]:
-        """Close the runs of processes that died, whoever owns them, and return them."""
+        """Close the runs of processes that died, of all owners, and return them."""
         closed = []
         now = await self._store.turns.now()
         long_ago = self._clock() - timedelta(seconds=LEASE_SECONDS)
@@ -385,7 +385,7 @@ class RunEngine:
                     closed.append(await self._close_one(ref, turn))
                 except (
                     EverthreadError
-                ) as problem:  # the others, and whoever starts the process, do not wait for this one
+                ) as problem:  # neither the other runs nor the start of the process wait for this one
                     _LOG.warning("a dead run cannot be closed yet", exc_info=problem, extra={"run_id": turn.id})
         return [turn for turn in closed if turn is not None]
 
@@ -411,7 +411,8 @@ class RunEngine:
 
     @contextmanager
     def _watching_over(self) -> Iterator[None]:
-        """While somebody waits here for the end of a run, the process that holds it may die: then it is closed here."""
+        """Watch over other processes' runs while a caller waits for one of them: if its process dies, it is closed
+        here."""
         self._waiting += 1
         self._start_heartbeat()
         try:

@@ -68,13 +68,13 @@ class TurnCodec:
 
 
 class StoredReader(Protocol[E_co]):
-    """What the log of a run in this process reads when its readers cannot be served from memory."""
+    """The stored events of a run, for readers whose events are no longer in memory."""
 
     def read(self, after: int) -> AsyncIterator[Sequence[E_co]]:
         """All that is stored after a number."""
 
     def follow(self, after: int) -> AsyncIterator[Sequence[E_co]]:
-        """The same, and what comes, to the end of the run."""
+        """Read what is stored and what comes, to the end of the run."""
 
 
 class EventLog(Generic[E]):
@@ -93,7 +93,7 @@ class EventLog(Generic[E]):
         self.ref = ref
         self.run_id = run_id
         self.events: list[E] = []
-        """Those in memory."""
+        """The events in memory."""
         self.last = 0
         """The number of the newest event."""
         self._codec = codec
@@ -103,11 +103,11 @@ class EventLog(Generic[E]):
         """The number of the newest event that is no longer in memory."""
         self._bytes = 0
         self._encoded: list[StoredEvent] = []
-        """The first of those in memory as they are stored; the rest has not been handed to the writer yet."""
+        """The encoded form of the first events in memory; the others have not been handed to the writer yet."""
         self._in_flight: EventBatch | None = None
-        """What the writer was given last, until it is known to be stored."""
+        """The batch that the writer was given last, until it is known to be stored."""
         self._is_announced = False
-        """Whether the writer knows that there is something new."""
+        """Whether the writer was told of new events."""
         self._stored = 0
         """The number of the newest event that is stored."""
         self._reserved = RESERVED_EVENTS
@@ -139,7 +139,7 @@ class EventLog(Generic[E]):
             self._on_emit(self)
 
     def has_blocked_loop(self) -> bool:
-        """Whether other tasks have waited long enough."""
+        """Whether this task has kept the loop for too long."""
         return time.perf_counter() - self._yielded_at > _MAX_BLOCK_SECONDS
 
     async def yield_to_loop(self) -> None:
@@ -210,7 +210,7 @@ class EventLog(Generic[E]):
         return [*repeated, rest]
 
     def close(self) -> None:
-        """All is stored, and there is no more to come."""
+        """Everything is stored, and nothing more will come."""
         self._stored = self.last
         self._is_closed = True
         self._wake()
@@ -308,5 +308,5 @@ def join_text_events(events: Sequence[TurnEvent]) -> Iterator[TurnEvent]:
 
 
 def _text_key(event: TurnEvent) -> tuple[type[Token] | type[Thinking], str] | tuple[Any, None]:
-    """Which text an event is a piece of, if any."""
+    """The text that an event is a piece of, if any."""
     return (type(event), event.message_id) if isinstance(event, Token | Thinking) else (type(event), None)

@@ -18,10 +18,9 @@ from everthread.runs.event_log import EventLog
 COMMIT_SECONDS: Final = 0.02
 _MOST_COMMIT_SECONDS: Final = 0.05
 _SECONDS_PER_RUN: Final = 0.001
-"""Each run that speaks puts the next commit off by so much: a stored row costs nearly the same however many tokens it
-holds."""
+"""Each active run delays the next commit by so much: a row costs nearly the same however many tokens it holds."""
 _RETRY_SECONDS: Final = 0.25
-"""While the store is busy, full or unreachable."""
+"""The pause between attempts while the store is busy, full or unreachable."""
 _LOG = logging.getLogger("everthread.runs")
 
 

@@ -17,7 +17,7 @@ from everthread.core.turns import Turn
 
 
 def holder_is_dead(turn: Turn, now: datetime) -> bool:
-    """Whether the process that holds a run will not come back to it."""
+    """Whether the process that holds a run has ended for good."""
     if turn.lease_until is None or turn.lease_until < now:
         return True
     machine, pid, started, _ = (*turn.holder.split("|"), "", "", "")[:4]
@@ -25,7 +25,7 @@ def holder_is_dead(turn: Turn, now: datetime) -> bool:
 
 
 def holder_name() -> str:
-    """A name for this process that no other one has."""
+    """A unique name for this process."""
     return "|".join((_machine(), str(os.getpid()), _start_time(os.getpid()), new_id()))
 
 

@@ -14,7 +14,7 @@ from everthread.runs.delta_codec import MissingBase
 from everthread.runs.event_log import E, EventCodec
 
 POLL_SECONDS: Final = 0.25
-"""How often a run of another process is looked at where nothing tells that it has changed."""
+"""How often a run of another process is read again if no notification arrives."""
 
 
 class StoredEvents(Generic[E]):
@@ -33,7 +33,7 @@ class StoredEvents(Generic[E]):
             yield batch
 
     async def follow(self, after: int) -> AsyncIterator[Sequence[E]]:
-        """The same, and what comes, to the end of the run."""
+        """Read what is stored and what comes, to the end of the run."""
         reader = _Reader(self._store, self._ref, self._run_id, self._make_codec(), after)
         with watched(self._store, self._ref) as watch:
             while True:
@@ -49,7 +49,7 @@ class StoredEvents(Generic[E]):
 
 
 class _Reader(Generic[E]):
-    """A place in the events of a run: each `read` goes on where the last one ended."""
+    """Reads the events of a run; each `read` continues where the last one ended."""
 
     def __init__(self, store: Store, ref: Ref, run_id: str, codec: EventCodec[E], after: int) -> None:
         self._source = (store, ref, run_id)

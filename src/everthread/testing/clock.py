@@ -19,6 +19,6 @@ class ManualClock:
         return self.now
 
     def move(self, by: timedelta) -> datetime:
-        """Go on, or with a negative span go back; gives what it shows then."""
+        """Move forwards, or back by a negative span; returns the new time."""
         self.now += by
         return self.now

@@ -13,7 +13,7 @@ _CHINESE = re.compile(r"[\u3400-\u9fff]")
 
 
 class FakeEmbedder:
-    """Texts are near that share words. `alike` makes other words count as one: `{"movie": "film"}`.
+    """Texts that share words are near each other. `alike` makes other words count as one: `{"movie": "film"}`.
 
         embedder = FakeEmbedder(alike={"movie": "film"})
         async with everthread.open("memory://", embedder=embedder) as et: ...
