@@ -221,7 +221,7 @@ def check_erasures(unfinished: int, done: Iterable[Sequence[Any]], workspaces: W
 
 
 def check_holds(values: Iterable[bytes]) -> Check:
-    """Whether an erase may be refused. Nothing is wrong when one is."""
+    """The legal holds. They are reported, and are not a problem."""
     from everthread.history.holds import standing  # noqa: PLC0415 - startup
 
     count = standing(values)

@@ -96,7 +96,7 @@ class Output:
         sys.stdout.write(printable(text) + "\n")
 
     def flush(self) -> None:
-        """Hand what was printed to whoever reads it, while the command goes on."""
+        """Pass on what was printed while the command continues."""
         sys.stdout.flush()
 
     def note(self, text: str) -> None:

@@ -34,7 +34,7 @@ REASONS = {
     "date": "it was said when the question asks about",
     "wish": "a standing wish that may govern what is to be done",
 }
-"""What each part of a score is, for who reads `--explain`."""
+"""What each part of a score means, as `--explain` prints it."""
 USAGE = ("input_tokens", "output_tokens", "total_tokens")
 
 
@@ -103,7 +103,7 @@ async def recall(
 async def _beside(
     et: Everthread, owner: str, hit: RecallHit, count: int, *, show_secrets: bool
 ) -> dict[str, list[dict[str, Any]]]:
-    """So many messages right before a hit and right after it."""
+    """The messages right before and after a hit."""
     if not count:
         return {"before": [], "after": []}
     conv = await et.conversations.get(hit.conversation_id, owner=owner)

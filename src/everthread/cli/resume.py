@@ -97,7 +97,7 @@ def _note_damage(cli: Invocation, made: NativeSession) -> None:
 
 
 def _folder(cli: Invocation, given: Path | None, known: object) -> str | None:
-    """The folder to go on in; None for the one that the session names."""
+    """The folder to continue in; None for the one that the session names."""
     if given is not None:
         return str(given.absolute())
     if known:

@@ -102,14 +102,14 @@ async def _serve(
 async def serve_http(
     cli: Invocation, et: Everthread, on_listening: OnListening, *, sockets: Sequence[socket] | None = None
 ) -> None:
-    """The service with all that hangs on it, over an open database."""
+    """Run the service over an open database."""
     serving = _import_server()
     mcp = import_module("everthread.mcp.over_http").McpOverHttp(et) if find_spec("mcp") is not None else None
     await serving.serve(et, cli.settings, on_listening, demo=_demo(), mcp=mcp, sockets=sockets)
 
 
 def _demo() -> Demo:
-    """Imported here: the demo runs the agent, which is an extra."""
+    """Prepare the demo, imported here because it runs the agent, which is an extra."""
     demo: Demo = import_module("everthread.http.v1.about").Demo(
         load=import_module("everthread.demo.load").load, replay=import_module("everthread.demo.replay").replay
     )
@@ -137,13 +137,13 @@ def _serve_with_workers(cli: Invocation, serving: ModuleType, *, with_worker: bo
 
 
 async def _prepare(cli: Invocation, serving: ModuleType) -> None:
-    """Once for all processes: create or migrate the tables, and refuse what each of them would refuse."""
+    """Create or migrate the tables once for all processes, and check what each of them would refuse."""
     async with cli.open(create=True) as et:
         await serving.needs_key(et, cli.settings)
 
 
 def _serve_as_worker(cli: Invocation, with_worker: bool, sockets: Sequence[socket], pipe: Connection) -> None:
-    """All that one of several processes does."""
+    """Run one of several worker processes."""
     leave_quickly()
     configure_logging(cli.settings)
     serving = _import_server()
@@ -175,7 +175,7 @@ def _import_server() -> ModuleType:
 
 
 def _fetch(cli: Invocation) -> None:
-    """Without a network everything but answers can still be served."""
+    """Fetch the local model if it is needed; without a network everything but answers can still be served."""
     try:
         fetch_local_model(cli)
     except (ModelError, MissingExtra) as problem:

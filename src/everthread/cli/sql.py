@@ -21,7 +21,7 @@ from everthread.core.entries import HIDDEN_FLAGS, SEQ_BITS, SEQ_MASK, Kind, Revi
 from everthread.core.errors import Invalid, StoreError
 
 _MOST_BYTES = 16
-"""How much of a value that is no text a table shows."""
+"""How many bytes of a binary value a table shows."""
 
 SQLITE_MESSAGES = f"""
 CREATE TEMP VIEW messages AS
@@ -109,7 +109,7 @@ def _message_text(raw: bytes | None) -> str | None:
     if raw is None:
         return None
     text = payloads.text(sound_payload(raw))
-    return text.encode("utf-8", "replace").decode()  # SQLite takes no half of a surrogate pair
+    return text.encode("utf-8", "replace").decode()  # SQLite refuses half of a surrogate pair
 
 
 async def _query_postgres(url: str, query: str) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:

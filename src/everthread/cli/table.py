@@ -70,7 +70,7 @@ def _styled(text: str, is_marked: bool) -> Text:
 
 
 def _fitted(columns: list[_Column], width: int) -> list[_Column]:
-    """First ids are cut, then columns that can be missed are left out, the last one first."""
+    """The columns that fit: first ids are cut, then optional columns are left out, the last one first."""
     if _needed(columns) > width:
         columns = [one.with_ids_cut() for one in columns]
     while _needed(columns) > width and any("?" in one.marks for one in columns):
@@ -83,7 +83,7 @@ def _needed(columns: Sequence[_Column]) -> int:
 
 
 def _widths(columns: Sequence[_Column], width: int) -> list[int | None]:
-    """What is whole gets what it needs, and the others share the rest; None where that is not possible either."""
+    """The widths: whole columns get what they need, the others share the rest; None if even that does not fit."""
     if _needed(columns) > width:
         return [None] * len(columns)
     rest = width - _GAP * (len(columns) - 1) - sum(one.natural for one in columns if not one.gives_way)
@@ -96,7 +96,7 @@ def _widths(columns: Sequence[_Column], width: int) -> list[int | None]:
 
 
 def _told_apart(ids: Sequence[str]) -> list[str]:
-    """The beginnings of ids, as short as they are all different."""
+    """The beginnings of ids, as short as they can be while all are different."""
     different = len(set(ids))
     longest = max(map(len, ids), default=0)
     most = next((n for n in range(_LEAST_ID, longest) if len({id[:n] for id in ids}) == different), longest)

@@ -105,7 +105,7 @@ async def watch(
 
 @asynccontextmanager
 async def _page(cli: Invocation, et: Everthread, *, wanted: bool) -> AsyncIterator[asyncio.Event]:
-    """Serve the page meanwhile, where that is wanted and possible. Yields what is set when it is time to stop."""
+    """Serve the page meanwhile, if wanted and possible. Yields an event that is set when it is time to stop."""
     from everthread.http.page import FOLDER  # noqa: PLC0415 - an optional extra
 
     stopped = asyncio.Event()
@@ -186,7 +186,7 @@ def _print_change(cli: Invocation, change: FileChange) -> None:
 
 
 def _install(cli: Invocation) -> None:
-    """Write the file that starts it, and say how to load it; loading is left to the user."""
+    """Write the service file, and say how to load it; loading is left to the user."""
     program = shutil.which("everthread") or f"{Path(sys.executable).with_name('everthread')}"
     arguments = [program, "watch", "--database", cli.url, "--owner", cli.owner]
     if sys.platform == "darwin":

@@ -137,7 +137,7 @@ def _window_reason(seen: SeenContext, seq: int, text: str) -> str:
 
 
 _IN_A_SUMMARY = ("summaries_merged", "recall_over_budget")
-"""Reasons for which a message is not shown itself that a summary stands for."""
+"""Reasons to leave a message out because a summary stands for it."""
 
 
 def _omission(seen: SeenContext, seq: int) -> str | None:

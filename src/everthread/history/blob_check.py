@@ -29,7 +29,7 @@ class BlobReport:
     """How many blobs the log refers to."""
     missing: Sequence[str] = ()
     damaged: Sequence[str] = ()
-    """Blobs whose content is no longer what was written."""
+    """Blobs whose content differs from what was written."""
     unused: Sequence[BlobInfo] = ()
     """Blobs without a reference: left by a crash, or about to be referred to."""
 

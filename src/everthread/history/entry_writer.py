@@ -25,7 +25,7 @@ class EntryWriter:
         self.chain = seen.head.chain
         self.written: list[Entry] = []
         self.texts: list[str | None] = []
-        """The searchable text of each new entry, or None where it has yet to be read from the entry."""
+        """The searchable text of each new entry; None if it is still to be read from the entry."""
 
     def write(
         self,
@@ -129,6 +129,6 @@ def revise(
         text=message.text,
         origin=message.origin,
     )
-    if not stands_in:  # history goes on showing what a stub stands for
+    if not stands_in:  # history keeps showing what a stub stands for
         touches.append(Touch(place, now, newest_seq=seq))
     return Receipt(message.id, seq, known.revision + 1, True)

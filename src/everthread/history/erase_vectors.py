@@ -24,7 +24,7 @@ async def erase_vectors(vectors: Vectors, store: Store, report: EraseReport) -> 
 
 
 async def _seqs(store: Store, report: EraseReport) -> list[int] | None:
-    """The entries of an erased message: its tombstones know them."""
+    """The seqs of an erased message, from its tombstones."""
     if report.message_id is None or report.conversation_id is None:
         return None
     ref = Ref(report.owner, report.conversation_id)

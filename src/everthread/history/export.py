@@ -30,7 +30,7 @@ MEDIA_TYPES: Mapping[str, str] = {
 }
 SUFFIXES: Mapping[str, str] = {name: f".{name}" for name in MEDIA_TYPES} | {"archive": ".jsonl.zst"}
 _LONGEST_LINE = 2_000
-"""In longer lines no code is looked for."""
+"""The length of a line beyond which no code is looked for in it."""
 _NAMES = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
 
 
@@ -186,9 +186,9 @@ _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 
 
 def _inert_lines(lines: Iterable[str]) -> Iterator[str]:
-    """A text whose Markdown stays, but whose tags are text and whose images are links: whoever opens the file runs no
-    script, and no image tells anybody that they did. Code is as it was, where every reader of Markdown takes it for
-    code: in a block with fences, and in a span that begins and ends on one line."""
+    """The text with its Markdown, but with tags as text and images as links, so that opening the file runs no script
+    and loads no image from elsewhere. Code is as it was, where every reader of Markdown takes it for code: in a
+    block with fences, and in a span that begins and ends on one line."""
     fence = ""
     for line in lines:
         found = _FENCE.match(line)
@@ -201,7 +201,7 @@ def _inert_lines(lines: Iterable[str]) -> Iterator[str]:
             yield line
         else:
             yield _inert_line(line)
-    if fence:  # else it would take in what follows
+    if fence:  # else it would swallow what follows
         yield fence
 
 
@@ -220,7 +220,7 @@ def _inert(text: str) -> str:
 
 
 def _longest_run(text: str) -> int:
-    """Of backticks: a fence must be longer, or the text would end it."""
+    """The length of the longest run of backticks: a fence must be longer, or the text would end it."""
     longest = run = 0
     for character in text:
         run = run + 1 if character == "`" else 0
@@ -317,5 +317,5 @@ def _shown(message: Message) -> dict[str, Any]:
 
 
 def _dumped(value: object) -> str:
-    """ASCII, so that half of a surrogate pair survives as its escape."""
+    """JSON in ASCII, so that half of a surrogate pair survives as its escape."""
     return json.dumps(value, separators=(",", ":"))

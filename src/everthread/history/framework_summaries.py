@@ -19,7 +19,7 @@ from everthread.core.nouns import Message, Ref
 from everthread.core.ports import Log, PathQuery
 
 FRAMEWORK: Final = "framework"
-"""The trigger of a compaction that a framework made."""
+"""The trigger noted for a compaction that a framework made."""
 _CUTOFF = "cutoff_index"
 _OF_DEEPAGENTS = frozenset({_CUTOFF, "file_path"})
 
@@ -52,7 +52,8 @@ def _removed_with(summary: Entry, told: Sequence[Entry]) -> list[int]:
 
 
 async def _said_between(log: Log, ref: Ref, after: int, before: int) -> list[Entry]:
-    """What an agent's summary covers: all that was said since the one before it. The agent does not say so itself."""
+    """The messages that an agent's summary covers: everything after its previous summary, because the agent itself
+    does not say."""
     said: list[Entry] = []
     while page := await log.path(ref, PathQuery(after=after, before=before)):
         said += [place for place, _ in page]
@@ -94,7 +95,7 @@ def _compaction(entry: Entry, covered: Sequence[Entry], *, strategy: str) -> Com
 
 
 async def _listed_before(log: Log, ref: Ref, cutoff: Any) -> Sequence[Entry]:
-    """deepagents removes nothing: it says how many messages of its list the summary covers."""
+    """The messages that a summary of deepagents covers, which removes none but says how many of its list it covers."""
     if not isinstance(cutoff, int) or cutoff <= 0:
         return ()
     return [place for place, _ in await log.path(ref, PathQuery(limit=cutoff))]

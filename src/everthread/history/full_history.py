@@ -27,7 +27,8 @@ from everthread.history.made_ids import made_id
 CHANNEL = "messages"
 REMOVE_ALL = "__remove_all__"
 BEGAN_LATE = "archive_began_at"
-"""Where a conversation's metadata says at which checkpoint its archive began, when that was not the first."""
+"""The key of a conversation's metadata that names the checkpoint at which its archive began, if that was not the
+first."""
 _PAGE = 500
 
 Payload = dict[str, Any]
@@ -97,7 +98,7 @@ class CheckpointReader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What a checkpointer has of a thread."""
+    """The part of a thread that a checkpointer has."""
 
     messages: Sequence[Payload] = ()
     config: Mapping[str, Any] | None = None
@@ -128,7 +129,7 @@ async def snapshot(saver: CheckpointReader, thread_id: str, owner: str) -> Snaps
 
 
 def _named(messages: Sequence[Payload], thread_id: str) -> list[Payload]:
-    """A message without an id gets the one that captures give it."""
+    """The message under its id; one without an id gets the one that captures give it."""
     return [
         payload if payloads.message_id(payload) else {**payload, "id": made_id([thread_id], index, payload)}
         for index, payload in enumerate(messages)
@@ -136,7 +137,7 @@ def _named(messages: Sequence[Payload], thread_id: str) -> list[Payload]:
 
 
 async def _asked(saver: Any, verb: str, *given: Any, **named: Any) -> Any:
-    """The async verb; of a saver that has none, the other in a thread."""
+    """The checkpoint by the async method, or by the blocking one in a thread."""
     try:
         return await getattr(saver, f"a{verb}")(*given, **named)
     except NotImplementedError:
@@ -144,7 +145,7 @@ async def _asked(saver: Any, verb: str, *given: Any, **named: Any) -> Any:
 
 
 async def _rebuilt(saver: Any, config: Mapping[str, Any]) -> list[Any]:
-    """The list of a delta channel, which stands in no checkpoint as a whole."""
+    """The list of a delta channel, rebuilt because no checkpoint has all of it."""
     history = (await _asked(saver, "get_delta_channel_history", config=config, channels=[CHANNEL]))[CHANNEL]
     seed = _inside(history.get("seed"))
     return list(replayed(seed or [], [value for _, _, value in history["writes"]]))
@@ -175,7 +176,7 @@ def _apply(kept: dict[str, Payload], message: Payload, spare: str) -> None:
 
 
 def _inside(value: Any) -> Any:
-    """What LangGraph's `Overwrite` and its snapshots of delta channels hold."""
+    """The value inside LangGraph's `Overwrite` or a snapshot of a delta channel."""
     return value.value if hasattr(value, "value") and not hasattr(value, "content") else value
 
 
@@ -213,7 +214,7 @@ class Only(NamedTuple):
 
 
 def only_in(listed: Sequence[Payload], seqs: Mapping[str, int]) -> list[Only]:
-    """What a list has and the log has not, each placed behind what stands before it in the list."""
+    """The messages of a list that the log does not have, each after the message that precedes it in the list."""
     found: list[Only] = []
     seq = number = 0
     for payload in listed:
@@ -312,7 +313,7 @@ async def _branch(store: Store, ref: Ref) -> tuple[str, int]:
 
 
 async def _seqs(log: Log, ref: Ref, listed: Sequence[Payload]) -> dict[str, int]:
-    """Where the log has the messages of a list, also deleted and erased ones: those are not to come back."""
+    """The seqs of a list's messages in the log, including deleted and erased ones, which must not come back."""
     ids = [id for payload in listed if isinstance(id := payloads.message_id(payload), str)]
     seqs: dict[str, int] = {}
     for start in range(0, len(ids), _PAGE):

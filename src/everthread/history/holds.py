@@ -23,16 +23,16 @@ from everthread.history.read import descendants
 
 MAX_REASON_CHARACTERS = 2_000
 RECORDS = "the records of legal holds on what this owner has: who, when and the reason that was given"
-"""What an erase report names as beyond its reach."""
+"""The entry for holds in an erase report, under what it cannot reach."""
 _SERVER = ""
 _NAMESPACE = "everthread.holds"
 DOCUMENTS = f"SELECT value FROM items WHERE owner = '{_SERVER}' AND namespace = '{_NAMESPACE}'"
-"""For `doctor`, which reads a database that it does not open."""
+"""The query of `everthread doctor`, which reads a database without opening it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """What must not be erased, and who said so.
+    """A hold: what must not be erased, and who ordered it.
 
     ```python
     hold = await et.holds.add("alice", reason="case 12/2026", by="legal@example.org")
@@ -52,7 +52,7 @@ class Hold:
 
     @property
     def is_active(self) -> bool:
-        """Whether it still stands."""
+        """Whether it was not released yet."""
         return self.released_at is None
 
     def __str__(self) -> str:
@@ -149,7 +149,7 @@ class Holds:
 
 
 def standing(values: Iterable[bytes]) -> int:
-    """How many of these documents are of holds that stand."""
+    """How many of these documents are active holds."""
     return sum(json.loads(value)["released_at"] is None for value in values)
 
 

@@ -37,22 +37,22 @@ from everthread.history.payload_json import nesting_depth
 MAX_TITLE_CHARACTERS = 1000
 _MAX_BYTES = 16 * 1024**3
 _STEP_BYTES = 64
-"""What is unpacked at once. The smallest block of zstd is three bytes and a byte that is repeated 128 KiB long, so a
-step gives at most 2 MiB, whatever an archive claims."""
+"""How much is unpacked at once. The smallest block of zstd is three bytes and a byte that is repeated 128 KiB long,
+so a step gives at most 2 MiB, whatever an archive claims."""
 _MAX_WINDOW_BYTES = 8 * 1024 * 1024
 """How far back an archive may refer, which is kept in memory; ours are written with half of it."""
 _PAUSE_BYTES = 64 * 1024
-"""After how much others get their turn: a few bytes that came in may keep us busy for long, as each entry is parsed,
-hashed and counted."""
+"""After how many bytes other tasks get a turn: a few bytes of input may unpack to much that is parsed, hashed and
+counted."""
 _PIECE_BYTES = 1024 * 1024
 """How much of a file is read at once."""
 _ENTRY_BYTES = 1024
-"""What an entry takes in memory beside its text."""
+"""The memory that an entry takes beside its text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportLimits:
-    """How much of an archive is held in memory. Somebody else's archive is read with less than one's own."""
+    """How much of an archive may be held in memory; less for archives of strangers."""
 
     line_bytes: int = 256 * 1024 * 1024
     """How long a line may be, and so a message."""
@@ -80,7 +80,7 @@ class ImportReport:
 
 @dataclass(slots=True)
 class _Draft:
-    """One conversation as it comes in."""
+    """A conversation that is being read."""
 
     row: Mapping[str, Any]
     branches: list[BranchRow]
@@ -176,7 +176,7 @@ def _parsed(line: bytes) -> Any:
 
 
 def _refuse_deep(text: bytes) -> None:
-    """A parser takes a frame of its stack for each level, and gives up, or worse, in the middle of it."""
+    """Refuse JSON that is nested too deeply: a parser uses its stack for each level, and may fail or crash."""
     if nesting_depth(text, MAX_DEPTH) > MAX_DEPTH:
         raise Invalid(f"JSON nested deeper than {MAX_DEPTH} levels")
 
@@ -217,7 +217,7 @@ def _too_large() -> Invalid:
 
 
 class _Reader:
-    """Takes line after line."""
+    """Reads an archive line by line."""
 
     def __init__(self, store: Store, owner: str, limits: ImportLimits) -> None:
         self._store = store
@@ -363,7 +363,7 @@ def _title(title: object) -> str | None:
 
 
 def _later(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What a row can have only after it was made."""
+    """The fields that a row gets only after it was created."""
     deleted = row["deleted_at"]
     return {
         "is_active": bool(row["is_active"]),
@@ -411,7 +411,8 @@ def _entry(value: Mapping[str, Any]) -> Entry:
 
 
 def _tokens(kind: Kind, value: Mapping[str, Any]) -> int:
-    """Counted here: windows and budgets go by it, and an archive may say anything."""
+    """The tokens of an entry, counted again because windows and budgets rely on them, and an archive may state
+    anything."""
     raw = _raw(value)
     return 0 if raw is None or kind is Kind.MARK else count_raw(raw)
 

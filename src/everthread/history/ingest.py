@@ -54,7 +54,8 @@ class Prepared(NamedTuple):
 
 
 _ORIGINS = {"assistant": EntryOrigin.MODEL, "tool": EntryOrigin.OWN_TOOL}
-"""Of messages by their role, where the door says nothing else; of every other role it is the user or the program."""
+"""The origin of messages by their role, unless the door says otherwise; for other roles it is the user or the
+program."""
 
 
 def prepare_all(
@@ -132,14 +133,14 @@ def prepare(message: object, *, field: str, count_later: bool = False, origin: E
 
 
 def counted(message: Prepared) -> Prepared:
-    """With its tokens counted, where that was left to the store."""
+    """The message with its tokens counted, if that was left to the store."""
     if message.tokens != UNCOUNTED:
         return message
     return message._replace(tokens=count_tokens(message.text))
 
 
 def count_raw(raw: bytes) -> int:
-    """The tokens of a message by its bytes; 0 for bytes that are no message."""
+    """The tokens of a message by its bytes; 0 for bytes that are not a message."""
     try:
         payload = decode_json(raw)
     except ValueError:
@@ -212,7 +213,7 @@ def check_content(message: Prepared, field: str) -> None:
 
 
 def _json_type(value: object) -> str:
-    """What JSON calls it: people who send JSON have no `dict` and no `NoneType`."""
+    """The type's name in JSON: callers who send JSON do not know `dict` or `NoneType`."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -223,7 +224,7 @@ def _json_type(value: object) -> str:
 
 
 def unknown_role(role: str) -> str:
-    """What is wrong with a role that no model knows, and which are known."""
+    """The message about an unknown role, with the known ones."""
     bare = role.strip().lower()
     meant = payloads.ROLES.get(bare, bare)
     guess = f'did you mean "{meant}"? ' if meant in payloads.KNOWN_ROLES else ""
@@ -302,7 +303,7 @@ def dump(value: Mapping[str, Any], *, field: str) -> bytes:
 
 
 def _dumped(value: Mapping[str, Any], field: str) -> tuple[bytes, dict[str, Any]]:
-    """The bytes and what they decode to: a copy that the caller cannot change under the writer's hands."""
+    """The bytes and what they decode to: a copy that the caller cannot change any more."""
     try:
         raw = orjson.dumps(value, option=_STRICT)
         decoded: dict[str, Any] = orjson.loads(raw)

@@ -38,7 +38,7 @@ class ChangeSignals:
             self.publish_key(signal_key(ref), Change(is_state=is_state, is_remote=False))
 
     def publish_key(self, key: str, change: Change) -> None:
-        """The same by key, which is all that another process tells."""
+        """The same by a conversation's key, as another process names it."""
         for loop, on_change in list(self._subscribers.get(key, {}).values()):
             with suppress(RuntimeError):  # that loop is closed: nobody waits there any more
                 loop.call_soon_threadsafe(on_change, change)

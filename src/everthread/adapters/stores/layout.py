@@ -166,7 +166,7 @@ def is_indexed(entry: Entry, *, off_record: bool) -> bool:
 
 
 def words_of(entry: Entry, owner: str) -> str:
-    """Return the index tokens of an entry: always the same for the same entry, so that they can be removed again."""
+    """Return the index tokens of an entry: always the same ones, so that they can be removed again."""
     return index_text(text_of(entry.raw or b"{}"), (owner_scope(owner),))
 
 

@@ -52,7 +52,7 @@ def _unpacked(body: bytes, turn: Turn) -> bytes:
 
 
 def _ids(turn: Turn) -> Sequence[str]:
-    """What the row of a turn that has ended never changes."""
+    """The ids in the row of an ended turn, which never change."""
     return (turn.id, turn.conversation_id, turn.question_id, turn.answer_id)
 
 

@@ -7,7 +7,7 @@ packing makes shorter than the bytes they are made of, are taken out of the text
     text of the document, with a byte in the place of each id ␀ the bytes of the ids
 
 The first byte tells how a document stands there. JSON begins otherwise, and is what earlier versions wrote. What was
-damaged is handed out as it is: who reads it finds that it is no JSON.
+damaged is handed out as it is: a reader finds that it is not JSON.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CONTROL = re.compile(rb"[\x00-\x1f]")
 
 
 def pack(document: bytes, ids: Sequence[str] = ()) -> bytes:
-    """Pack a JSON document; `ids` must be at hand, in the same order, when it is unpacked."""
+    """Pack a JSON document. To unpack it, the same `ids` are needed in the same order."""
     if _CONTROL.search(document) is not None:  # JSON that a human has laid out: not ours
         return document
     known = {id.encode(): bytes([_FIRST_KNOWN + place]) for place, id in enumerate(ids[:_MOST_KNOWN])}

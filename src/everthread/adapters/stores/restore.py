@@ -137,8 +137,8 @@ class _Old(NamedTuple):
 
 @contextmanager
 def _held(target: Path) -> Iterator[_Old]:
-    """Hold the old database for ourselves, all of it in one file: whoever had it open would go on writing to what is
-    replaced, and be lost.
+    """Lock the old database, with all of it in one file: a process that had it open would go on writing to a file that
+    is replaced, and lose what it wrote.
     """
     if not target.exists():
         yield _Old()
@@ -190,7 +190,7 @@ def access_of(keys: Iterable[Any], shares: Iterable[Any]) -> Access:
     found: dict[Ref, object] = {}
     for owner, id, metadata in shares:
         found[Ref(owner, id)] = None
-        with suppress(ValueError, AttributeError):  # damaged: whatever its link was, it is revoked
+        with suppress(ValueError, AttributeError):  # damaged: its link is revoked, whatever it was
             found[Ref(owner, id)] = json.loads(metadata).get(SHARE_FIELD)
     return Access(frozenset(row[0] for row in keys), found)
 
@@ -314,8 +314,8 @@ async def _verified(copy: Path, blobs: Blobs | None, access: Access) -> tuple[Ve
 
 
 def _take_place(copy: Path, target: Path, keep_old: bool) -> str | None:
-    """The moment that counts is the rename; a log of the old file must be gone before it, or SQLite would play it
-    into the new one.
+    """Put the new file in place. The rename is the moment that counts; the old file's log must be gone before it, or
+    SQLite would apply it to the new one.
     """
     if target.exists():
         shutil.copymode(target, copy)

@@ -112,7 +112,7 @@ class ExternalVectors:
             await self._inner.forget(*ref, seqs=seqs)
 
     async def _erased_of(self, owner: str) -> list[Ref]:
-        """An owner whose data were erased may have started again: delete only what is gone."""
+        """The erased conversations of an erased owner, who may have started again since."""
         refs = [Ref(info.owner, info.id) for info in await self._store.maintenance.heads() if info.owner == owner]
         return [ref for ref in refs if not await self._exists(ref)]
 

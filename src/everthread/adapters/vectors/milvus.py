@@ -37,14 +37,14 @@ R = TypeVar("R")
 COLLECTION = "conversation_episodes"
 TIMEOUT_SECONDS = 10.0
 MOST_ROWS = 16_384
-"""What Milvus gives at once."""
+"""The most rows that Milvus returns at once."""
 _BATCH = 1000
 _PROBLEMS = (MilvusException, grpc.RpcError, OSError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where Milvus is."""
+    """The address of a Milvus server, or the folder of Milvus Lite."""
 
     uri: str
     token: str = field(default="", repr=False)
@@ -179,7 +179,7 @@ class MilvusVectors:
     # -- below: in threads ---------------------------------------------------------------------------------
 
     async def _ask(self, work: Callable[[MilvusClient], R]) -> R:
-        """Run it in a thread; whatever is wrong with Milvus is said in our words, and in time."""
+        """Run it in a thread, within the timeout; errors of Milvus become our own."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(2 * TIMEOUT_SECONDS):
@@ -199,7 +199,7 @@ class MilvusVectors:
             return self._client
 
     def _failed(self, problem: Exception) -> StoreError:
-        """A lost connection is made anew by the next call."""
+        """Translate an error; a lost connection is opened again by the next call."""
         self._client = None
         said = problem.message if isinstance(problem, MilvusException) else type(problem).__name__
         return StoreGone(f"vectors {self.about} cannot be reached or failed: {said}; retry when it is back")

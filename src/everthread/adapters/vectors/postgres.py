@@ -35,7 +35,7 @@ OLDEST = (0, 8)
 EXACT_ROWS = 20_000
 """Up to so many vectors of an owner are compared one by one: as quick as the index, and exact."""
 MOST_INDEXED_DIMENSIONS = 4000
-"""What an index of half precision takes."""
+"""The most dimensions that an index of half precision takes."""
 _BATCH = 500
 
 UNDECIDED = "in the database, compared by pgvector where the server has it"

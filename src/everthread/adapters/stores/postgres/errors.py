@@ -15,7 +15,8 @@ DRIVER: tuple[type[Exception], ...] = (
     asyncpg.InternalClientError,
     OSError,
 )
-"""What the driver raises. All but the first are its own findings: that the connection is closed, or out of step."""
+"""What the driver raises. All but the first are found by the driver itself: the connection is closed, or out of
+step."""
 
 UNREADABLE = (UnicodeDecodeError, JSONDecodeError)
 """The exceptions that reading a damaged row raises."""
@@ -41,8 +42,8 @@ def is_lost(problem: Exception) -> bool:
 
 
 def is_worth_another_try(problem: Exception) -> bool:
-    """Whether an immediate retry may succeed; asked only for work whose commit had not begun. Whoever has waited for an
-    answer in vain does not wait twice."""
+    """Whether an immediate retry may succeed; asked only for work whose commit had not begun. After a wait in vain
+    for an answer, it is not retried."""
     if isinstance(problem, TimeoutError):
         return False
     return is_lost(problem) or _state(problem) in _COLLIDED

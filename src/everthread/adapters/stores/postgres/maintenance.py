@@ -68,7 +68,8 @@ class PostgresMaintenance:
         return report
 
     async def _rewrite(self, *, wait: bool) -> Sequence[str]:
-        """The erasure is committed: a full disk or a lost connection is no reason to call it failed, or not to open."""
+        """Rewrite the tables. The erasure is committed by now, so a full disk or a lost connection neither makes it
+        fail nor keeps the database from opening."""
         try:
             async with self._database.pool.alone() as connection:
                 return await erase.rewrite(connection, self._database.now(), wait=wait)
@@ -78,8 +79,8 @@ class PostgresMaintenance:
             return (f"{erase.NOT_REWRITTEN}: {problem}",)
 
     async def _delete_doomed_blobs(self) -> Sequence[str]:
-        """Give what is left. The erasure is committed: what stands in the way is no reason to call it failed, or not
-        to open."""
+        """Delete the blobs of erased text; returns what is left. The erasure is committed by now, so an error
+        neither makes it fail nor keeps the database from opening."""
         kept = self._database.blobs
         try:
             doomed = await self._database.pool.read(lambda c: c.fetch(sql.DOOMED_BLOBS))

@@ -45,7 +45,7 @@ BY_KEY = f"{_NOTE} WHERE owner = $1 AND (kind, id) IN (SELECT * FROM unnest($2::
 
 ABOUT = f"""
 {_NOTE} WHERE owner = $1 AND kind = $2 AND shelf = $3 AND topic = $4 AND state = {NoteState.LIVE:d} ORDER BY number"""
-"""The live notes of a kind in a namespace that are about the same."""
+"""The live notes of a kind in a namespace about one subject."""
 
 PLACES = """
 SELECT c.id, p.id, c.off_record, c.entry_count
@@ -75,7 +75,7 @@ DELETE = "DELETE FROM notes WHERE owner = $1 AND (kind, id) IN (SELECT * FROM un
 """Take out notes by their names."""
 
 DELETE_ABOUT = "DELETE FROM notes WHERE owner = $1 AND kind = $2 AND shelf = $3 AND topic = $4"
-"""Take out all notes of a kind in a namespace that are about the same."""
+"""Remove all notes of a kind in a namespace about one subject."""
 
 LISTING = f"""
 {_NOTE} WHERE owner = $1 AND kind = $2 AND number < $3 AND state = ANY($4::smallint[])
@@ -262,7 +262,7 @@ def _read(rows: Sequence[Row]) -> list[Note]:
 async def erase(connection: Connection, owner: str, conversation: str | None, seqs: Sequence[int] | None) -> str:
     """Destroy the notes of an owner, those made from a conversation, or from some entries of it.
 
-    Whoever is about to write one is waited for, and finds the message erased if they come later.
+    Waits for writers that are about to add one; those that come later find the message erased.
     """
     await connection.execute(LOCK, owner)
     return str(await connection.execute(ERASE, owner, conversation, None if seqs is None else list(seqs)))

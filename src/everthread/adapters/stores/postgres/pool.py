@@ -98,7 +98,7 @@ class Pool:
         )
 
     async def start(self) -> None:
-        """Make it ready: a server that may lose a commit it acknowledged is told not to."""
+        """Prepare a connection: a server that may lose acknowledged commits is told to make them durable."""
         async with self._starting:
             if self._is_started:
                 return
@@ -147,7 +147,7 @@ class Pool:
                     await connection.close()
 
     async def _watch(self, connection: Connection) -> None:
-        """End a connection whose server cannot be reached any more: whoever waits for its answer is told so."""
+        """End a connection whose server cannot be reached any more, so that its callers stop waiting."""
         while True:
             await asyncio.sleep(_ALIVE_SECONDS)
             try:
@@ -205,7 +205,7 @@ class Pool:
         try:
             yield
             is_decided = True
-        except TimeoutError:  # whoever did not answer this does not answer the next either
+        except TimeoutError:  # a server that does not answer this will not answer the next either
             _let_go(connection)
             is_decided = True
             raise

@@ -67,7 +67,9 @@ class PostgresSignals(ChangeSignals):
                 broken = asyncio.Event()
                 connection.add_termination_listener(lambda _, broken=broken: broken.set())
                 await connection.add_listener(CHANNEL, self._on_notification)
-                self.publish_to_all(Change(is_state=True, is_remote=True))  # whatever came while nobody listened
+                self.publish_to_all(
+                    Change(is_state=True, is_remote=True)
+                )  # notifications may have been missed while not connected
                 while not await _is_set_within(broken, _ALIVE_SECONDS):
                     await connection.execute("SELECT")  # on a network that drops what is sent, nothing else would tell
             except _CANNOT_LISTEN as problem:

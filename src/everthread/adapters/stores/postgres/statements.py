@@ -38,11 +38,11 @@ BEGIN ISOLATION LEVEL READ COMMITTED;
 SET LOCAL lock_timeout = '30s';
 SET LOCAL idle_in_transaction_session_timeout = '60s'"""
 """Begin, and wait for another's lock no longer than this; one round trip. What was waited for is then seen. The server
-lets go of the locks of whoever is not heard of any more, which it would not notice for hours on a network that drops
+releases the locks of clients that have vanished, which it would not notice for hours on a network that drops
 what is sent."""
 
 BEGIN_DURABLY = f"{BEGIN}; SET LOCAL synchronous_commit = on"
-"""The same where commits do not wait for the disk: ours do."""
+"""The same on a server whose commits do not wait for the disk; this transaction's does."""
 
 COMMITS_WITHOUT_WAITING = "SELECT current_setting('synchronous_commit') = 'off'"
 """Whether the server acknowledges commits that it can lose."""
@@ -108,13 +108,13 @@ ORDER BY number LIMIT $4"""
 
 NEWEST_CHANGE = f"""
 SELECT {_CHANGE} FROM conversation_changes WHERE owner = $1 AND conversation = $2 ORDER BY number DESC LIMIT 1"""
-"""Where that chain ends."""
+"""The last link of that chain."""
 
 NEWEST_CHANGES = """
 SELECT DISTINCT ON (s.conversation) c.owner, c.id, s.number, s.changed_at, s.salt, s.commitment, s.chain
 FROM conversation_changes s JOIN conversations c ON c.owner = s.owner AND c.number = s.conversation
 ORDER BY s.conversation, s.number DESC"""
-"""Where each of them ends."""
+"""The last link of each of these chains."""
 
 INSERT_CHANGE = f"""
 INSERT INTO conversation_changes (owner, conversation, {_CHANGE}) VALUES ($1, $2, $3, $4, $5, $6, $7)"""
@@ -145,7 +145,7 @@ WHERE c.owner = $1 AND c.id = $2"""
 """The end of a log and its active branch."""
 
 LOCK_HEAD = f"{LOG_HEAD} FOR UPDATE"
-"""The same for a writer: whoever comes next waits here until we commit.
+"""The same for a writer: the next writer waits here until this one commits.
 
 Both rows are locked, because only of a locked row PostgreSQL reads what the writer before us has just
 committed. When that writer switched the active branch, the two no longer join and no row comes back; the
@@ -189,7 +189,7 @@ PATH_NEWEST_FIRST = PATH.replace("ORDER BY e.seq LIMIT", "ORDER BY e.seq DESC LI
 
 ANSWER = """
 SELECT idempotency_key, body, receipts FROM answers WHERE owner = $1 AND conversation = $2 AND idempotency_key = $3"""
-"""What was answered to an idempotency key."""
+"""The receipts that were returned for an idempotency key."""
 
 INSERT_ANSWER = """
 INSERT INTO answers (owner, conversation, idempotency_key, body, receipts, created_at)
@@ -221,7 +221,7 @@ BLOB_NAMES = "SELECT DISTINCT blob, blob_bytes FROM payloads WHERE blob IS NOT N
 """Every blob that is referred to."""
 
 USED_BLOBS = "SELECT blob FROM payloads WHERE blob = ANY($1::text[])"
-"""Those of some blobs that something refers to."""
+"""The blobs among these that something refers to."""
 
 DOOMED_BLOBS = "SELECT name FROM doomed_blobs"
 """Blobs of what was erased that are still to be deleted."""
@@ -230,10 +230,10 @@ FORGET_DOOMED = "DELETE FROM doomed_blobs WHERE name = ANY($1::text[])"
 """Note that blobs were deleted, or are needed again."""
 
 SHARE_BLOBS = "SELECT pg_advisory_xact_lock_shared(7310580732)"
-"""Whoever writes a blob holds this until the commit that refers to it …"""
+"""Held by a writer of a blob until the commit that refers to it …"""
 
 LOCK_BLOBS = "SELECT pg_advisory_xact_lock(7310580732)"
-"""… and whoever deletes blobs that nothing refers to waits for them."""
+"""… and awaited by a process that deletes blobs without references."""
 
 TOUCH = """
 UPDATE entries e
@@ -325,7 +325,7 @@ DEPTH = "SELECT depth FROM entries WHERE owner = $1 AND conversation = $2 AND se
 """How many messages a path has up to one."""
 
 _MARKED = Flag.PINNED | Flag.QUARANTINED
-"""What `entries_marked` is over; the planner uses it only where the same words are asked for."""
+"""The condition of the index `entries_marked`; the planner uses the index only for the same condition."""
 
 PINNED = f"""
 {_ENTRIES} AND e.flags & {_MARKED:d} <> 0 AND e.flags & {Flag.PINNED:d} <> 0 AND e.flags & {HIDDEN_FLAGS:d} = 0
@@ -346,7 +346,7 @@ WHERE owner = '' AND conversation = 0 OR owner = $1 AND conversation = $2"""
 """How the server and a conversation are compacted."""
 
 LOCK_POLICIES = "SELECT pg_advisory_xact_lock(7310580733)"
-"""Whoever changes a policy waits for the one before: the first of a conversation has no row that could be locked."""
+"""Changes of a policy wait for one another: the first of a conversation has no row that could be locked."""
 
 SET_POLICY = """
 INSERT INTO policies (owner, conversation, policy) VALUES ($1, $2, $3)
@@ -375,7 +375,7 @@ ORDER BY id COLLATE "C" LIMIT $4"""
 """A page of the manifests of a conversation."""
 
 MANIFEST = "SELECT manifest FROM manifests WHERE owner = $1 AND conversation = $2 AND id = $3"
-"""What a model was shown."""
+"""A manifest."""
 
 DELETE_MANIFESTS = "DELETE FROM manifests WHERE owner = $1 AND conversation = ANY($2::bigint[])"
 """Forget what models were shown of conversations."""
@@ -406,7 +406,7 @@ WHERE p.owner = $1 AND p.digest = counted.digest"""
 """Conversations name their texts no longer …"""
 
 DELETE_UNUSED_PROMPTS = "DELETE FROM prompts WHERE owner = $1 AND conversations = 0"
-"""… and what nobody names any more goes."""
+"""… and delete the prompts that no manifest names any more."""
 
 # -- checkpoints -----------------------------------------------------------------------------------------------
 
@@ -415,7 +415,7 @@ _CHECKPOINT = ", ".join(f"c.{column}" for column in _CHECKPOINT_COLUMNS.split(",
 _WRITE_COLUMNS = WRITE_COLUMNS.replace("key", "checkpoint")
 
 THREAD = f"SELECT {THREAD_COLUMNS} FROM threads WHERE owner = $1 AND conversation = $2"
-"""What a conversation keeps about its checkpoints as a whole."""
+"""A conversation's row about its checkpoints as a whole."""
 
 WRITE_THREAD = f"""
 INSERT INTO threads (owner, conversation, {THREAD_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -498,10 +498,10 @@ KEEP_BLOB = "INSERT INTO blobs (owner, conversation, digest, body) VALUES ($1, $
 """Keep bytes by their digest."""
 
 BLOBS = "SELECT digest, body FROM blobs WHERE owner = $1 AND conversation = $2 AND digest = ANY($3::bytea[])"
-"""Bytes by digest."""
+"""Blobs by digest."""
 
 DIGESTS = "SELECT digest FROM blobs WHERE owner = $1 AND conversation = $2"
-"""What a conversation has bytes for."""
+"""The digests of a conversation's blobs."""
 
 DELETE_CHECKPOINTS = """
 DELETE FROM agent_checkpoints WHERE owner = $1 AND conversation = $2 AND number = ANY($3::bigint[])"""
@@ -634,7 +634,7 @@ DELETE_KEYS_OF = "DELETE FROM api_keys WHERE owner = $1"
 """Destroy the keys of an owner."""
 
 DELETE_OLD_REPLIES = "DELETE FROM replies WHERE owner = $1 AND created_at < $2"
-"""Forget answers that nobody asks for again."""
+"""Delete replies that are too old to be requested again."""
 
 BEGIN_REPLY = """
 INSERT INTO replies (owner, idempotency_key, request, headers, body, running_until, created_at)
@@ -642,7 +642,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (owner, idempotency_key) DO NOTH
 """Say that an answer is being made."""
 
 REPLY = f"SELECT {REPLY_COLUMNS} FROM replies WHERE owner = $1 AND idempotency_key = $2 FOR UPDATE"
-"""What stands by a key."""
+"""The reply stored for a key."""
 
 TAKE_REPLY = "UPDATE replies SET running_until = $1 WHERE owner = $2 AND idempotency_key = $3"
 """Go on with an answer whose maker died."""
@@ -841,14 +841,14 @@ WHERE owner = $1 AND conversation = ANY($2::bigint[]) AND ($3::bytea IS NULL OR 
 """Destroy the bytes of conversations' checkpoints, or those that hold some bytes."""
 
 NOTE_ERASURE = "UPDATE threads SET erasures = erasures + 1 WHERE owner = $1 AND conversation = ANY($2::bigint[])"
-"""Whoever remembers what the checkpoints held is to look again."""
+"""Count an erasure, so that caches of these checkpoints are not used any more."""
 
 ENTRIES_TO_ERASE = f"""
 SELECT {ENTRY} FROM entries e WHERE {_TO_ERASE} AND e.flags & {Flag.ERASED:d} = 0 ORDER BY e.conversation, e.seq"""
 """The entries of a message that still have their payload."""
 
 SEQS_OF = f"SELECT e.seq FROM entries e WHERE {_TO_ERASE}"
-"""Where the revisions of a message stand."""
+"""The seqs of a message's revisions."""
 
 ANSWERS = """
 SELECT conversation, idempotency_key, body, receipts FROM answers
@@ -924,7 +924,7 @@ FILES = "SELECT pg_relation_filenode(name::regclass) FROM unnest($1::text[]) AS 
 """The files of tables: other ones after a rewrite."""
 
 STALE_OFF_RECORD = "SELECT owner, id FROM conversations WHERE off_record = 1 AND erased_at IS NULL AND updated_at < $1"
-"""Off-record conversations that a crash left behind long ago."""
+"""Off-record conversations that a crash left behind."""
 
 # -- looking after the whole -----------------------------------------------------------------------------------
 
@@ -957,4 +957,4 @@ SELECT (SELECT coalesce(sum(octet_length(raw)), 0) FROM entries)
     + (SELECT coalesce(sum(octet_length(body) + coalesce(blob_bytes, 0)), 0) FROM payloads)""",
     "database_bytes": "SELECT pg_database_size(current_database())",
 }
-"""What `stats` counts."""
+"""The counts of `everthread stats`."""

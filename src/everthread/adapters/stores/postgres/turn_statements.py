@@ -107,7 +107,7 @@ LOCK_TURNS_OF = "SELECT 1 FROM turns WHERE owner = $1 AND conversation = ANY($2:
 """Wait for those who are about to keep events of these turns: the next statement sees them."""
 
 DELETE_EVENTS_OF = "DELETE FROM run_events WHERE owner = $1 AND conversation = ANY($2::bigint[])"
-"""Destroy what they told."""
+"""Delete the events of these turns."""
 
 ALL_OF = f"SELECT t.conversation, {TURN_COLUMNS} FROM turns t \
 JOIN conversations c ON c.owner = t.owner AND c.number = t.conversation \

@@ -4,9 +4,9 @@ A message is short and says much that all messages say (`"role":"assistant","con
 dictionary of that, in half the time and to fewer bytes than alone. Its id stands in the row anyway, and nothing makes
 it shorter: it is left out of the payload.
 
-Statements pack and unpack with two functions of SQL. The first byte in the file tells how: JSON, in whichever encoding
-it came, begins with neither of ours, and is what earlier versions wrote. What was damaged is handed out as it is: who
-reads it finds that it is no payload, as with any other damage.
+Statements pack and unpack with two functions of SQL. The first byte in the file tells how: JSON, in whichever
+encoding it came, begins with neither of ours, and is what earlier versions wrote. What was damaged is handed out as
+it is, and fails as any other damage when it is read.
 """
 
 from __future__ import annotations

@@ -199,5 +199,5 @@ def translated(problem: sqlite3.Error | ValueError) -> StoreError:
 
 
 def _is_unreadable(problem: sqlite3.Error | ValueError) -> bool:
-    """Whether a row, or SQLite's own word about the damage, holds bytes that are no text or no JSON."""
+    """Whether a row, or SQLite's message about the damage, holds bytes that are not text or not JSON."""
     return isinstance(problem, ValueError) or str(problem).startswith("Could not decode to UTF-8")

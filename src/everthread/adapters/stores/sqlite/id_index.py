@@ -75,7 +75,7 @@ class BloomFilter:
 
 @dataclass(slots=True)
 class _LogIds:
-    """What the writer remembers of the ids of one log."""
+    """The ids of one log, as far as the writer has them in memory."""
 
     last: int
     """The seq up to which they are known."""

@@ -79,13 +79,13 @@ class _Behind(NamedTuple):
     number: int
     after: int
     counted: int
-    """Up to here the uses of tools were counted before: an index made anew does not count them again."""
+    """Up to here the uses of tools are counted already, so that rebuilding the index does not count them again."""
     owner: str
     last: int
 
 
 class _Found(NamedTuple):
-    """What a stretch of a log holds, for the index and for what is counted with it."""
+    """What a batch of entries adds to the index, and to the counts made with it."""
 
     said: list[tuple[int, str]]
     """By the keys of messages."""

@@ -85,8 +85,8 @@ class SqliteMaintenance:
         return await self._database.engine.alone(lambda c: erase.rewrite(c, now))
 
     async def _delete_doomed_blobs(self) -> Sequence[str]:
-        """Give what is left. The erasure is committed: what stands in the way is no reason to call it failed, or not
-        to open."""
+        """Delete the blobs of erased text; returns what is left. The erasure is committed by now, so an error
+        neither makes it fail nor keeps the database from opening."""
         engine = self._database.engine
         kept = engine.blobs
         try:

@@ -44,7 +44,7 @@ ONE = f"{_NOTE} WHERE owner = ? AND kind = ? AND id = ?"
 """A note by its name."""
 
 ABOUT = f"{_NOTE} WHERE owner = ? AND kind = ? AND shelf = ? AND topic = ? ORDER BY number"
-"""All notes of a kind in a namespace that are about the same."""
+"""All notes of a kind in a namespace about one subject."""
 
 PLACE = """
 SELECT c.id, p.id, c.off_record, c.entry_count
@@ -75,7 +75,7 @@ DELETE_WORDS = "INSERT INTO note_words (note_words, rowid, tokens) VALUES ('dele
 """Take a note's tokens out of the index: the very tokens that were put in."""
 
 OPTIMIZE = "INSERT INTO note_words (note_words) VALUES ('optimize')"
-"""Write the index anew, without what was taken out of it."""
+"""Rewrite the index without what was removed from it."""
 
 LISTING = f"""
 {_NOTE}
@@ -184,7 +184,7 @@ class SqliteNotes:
             named = [namespace_scope(owner, namespace) for namespace in namespaces]
             sizes = [connection.execute(COUNT_ON, (_in_namespace(scope),)).fetchone()[0] for scope in named]
             total = sum(sizes)
-            # Nothing is sought, nor any word counted, where there are no notes: mostly those of this conversation only.
+            # Without notes there is nothing to search or to count; mostly it is only this conversation that has none.
             scopes = [scope for scope, size in zip(named, sizes, strict=True) if size]
             if not total:
                 return NotesFound(

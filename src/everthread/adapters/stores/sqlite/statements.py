@@ -143,12 +143,12 @@ ORDER BY number LIMIT ?"""
 """The chain over a conversation's settings, a page of it."""
 
 NEWEST_CHANGE = f"SELECT {_CHANGE} FROM conversation_changes WHERE conversation = ? ORDER BY number DESC LIMIT 1"
-"""Where that chain ends."""
+"""The last link of that chain."""
 
 NEWEST_CHANGES = """
 SELECT c.owner, c.id, max(s.number), s.changed_at, s.salt, s.commitment, s.chain
 FROM conversation_changes s JOIN conversations c ON c.number = s.conversation GROUP BY s.conversation"""
-"""Where each of them ends; with `max`, SQLite takes the other columns from the same row."""
+"""The last link of each of these chains; with `max`, SQLite takes the other columns from the same row."""
 
 INSERT_CHANGE = f"INSERT INTO conversation_changes (conversation, {_CHANGE}) VALUES (?, ?, ?, ?, ?, ?)"
 """Commit to what a conversation's row says now."""
@@ -176,7 +176,7 @@ ENTRIES_BY_KEY = f"SELECT {ENTRY} FROM entries e WHERE e.key IN ({{}}) ORDER BY 
 """Some entries; the braces take as many question marks as there are keys."""
 
 INDEXED_SEQS = "SELECT seq FROM entry_ids WHERE conversation = ? AND hash IN ({})"
-"""Where ids stand, by the index, and others with the same hashes."""
+"""The seqs of ids by the index, and of others with the same hashes."""
 
 INDEXED_HASHES_AFTER = "SELECT hash FROM entry_ids WHERE conversation = ? AND hash > ? ORDER BY hash LIMIT ?"
 """The next hashes of a conversation's ids in the index."""
@@ -185,7 +185,7 @@ PENDING_SEQS = f"""
 SELECT key & {SEQ_MASK} FROM entries
 WHERE key > (? << {SEQ_BITS}) + coalesce((SELECT seq FROM entry_ids_until WHERE conversation = ?), 0) AND key <= ?
   AND id IN ({{}})"""
-"""Where ids stand that are not in the index yet."""
+"""The seqs of ids that are not in the index yet."""
 
 PENDING_IDS = f"""
 SELECT key & {SEQ_MASK}, CAST(id AS TEXT) FROM entries
@@ -228,7 +228,7 @@ PATH_NEWEST_FIRST = PATH.replace("ORDER BY e.key LIMIT", "ORDER BY e.key DESC LI
 """The same, newest first."""
 
 ANSWER = "SELECT idempotency_key, body, receipts FROM answers WHERE conversation = ? AND idempotency_key = ?"
-"""What was answered to an idempotency key."""
+"""The receipts that were returned for an idempotency key."""
 
 INSERT_ANSWER = "INSERT INTO answers (conversation, idempotency_key, body, receipts, created_at) VALUES (?, ?, ?, ?, ?)"
 """Remember an answer."""
@@ -269,7 +269,7 @@ NOTE_UNINDEXED = "INSERT OR IGNORE INTO unindexed (conversation, after_seq) VALU
 TO_INDEX = """
 SELECT e.key, e.kind, e.role, e.how, e.flags, e.tokens, e.chain, e.created_at
 FROM entries e WHERE e.key > ? AND e.key <= ? ORDER BY e.key LIMIT ?"""
-"""What the index needs of the entries it has not reached, beside what they say."""
+"""The columns that the index needs of the entries it has not reached, except their payloads."""
 
 WAITING_MESSAGES = f"""
 SELECT e.key, {RAW} FROM entries e
@@ -277,7 +277,7 @@ WHERE e.key > ? AND e.key <= ? AND e.kind = {Kind.MESSAGE:d} AND e.flags & {Flag
 """The messages among them that are not erased, for one who looks through them."""
 
 PAYLOAD = f"SELECT {RAW} FROM entries e WHERE e.key = ?"
-"""What an entry says, where the writer does not know it any more."""
+"""The payload of an entry, if the writer does not have it in memory."""
 
 NOTE_ALL_UNINDEXED = """
 INSERT INTO unindexed (conversation, after_seq, counted_seq)
@@ -348,7 +348,7 @@ SELECT c.number FROM json_each(?) AS wanted CROSS JOIN conversations c ON c.numb
 """Which of these conversations somebody owns. CROSS: else SQLite goes through all of the owner's for each."""
 
 OWNER = "SELECT owner FROM conversations WHERE number = ?"
-"""Whose a conversation is."""
+"""The owner of a conversation."""
 
 MATCHED_ENTRY = f"""
 SELECT c.id, e.key, {ENTRY}
@@ -449,7 +449,7 @@ OFF_RECORD = "SELECT owner, id FROM conversations WHERE off_record = 1 AND erase
 """Conversations that are to be erased at close."""
 
 STALE_OFF_RECORD = f"{OFF_RECORD} AND updated_at < ?"
-"""Those that a crash left behind long ago."""
+"""Off-record conversations that a crash left behind."""
 
 STATS = {
     "conversations": "SELECT count(*) FROM conversations WHERE erased_at IS NULL",
@@ -466,7 +466,7 @@ SELECT (SELECT coalesce(sum(length(unpacked(raw, id))), 0) FROM entries)
        FROM payloads JOIN entries USING (key))""",
     "database_bytes": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
 }
-"""What `stats` counts."""
+"""The counts of `everthread stats`."""
 
 IS_OFF_RECORD = "SELECT off_record FROM conversations WHERE number = ?"
 """Whether a conversation was kept out of the index."""
@@ -490,7 +490,7 @@ EVERY_COMPACTION_OVER = COMPACTIONS_OVER.removesuffix(" AND invalid_at IS NULL")
 UNDONE_COMPACTIONS = """
 SELECT branch, last_seq FROM compactions
 WHERE conversation = ? AND last_seq > ? AND undone_at IS NOT NULL AND invalid_at IS NULL"""
-"""Where those end that were undone and reach further than some place."""
+"""The last seqs of undone compactions that reach beyond a place."""
 
 COMPACTION = f"SELECT {COMPACTION_COLUMNS} FROM compactions WHERE conversation = ? AND id = ?"
 """One compaction."""
@@ -518,7 +518,7 @@ DEPTH = "SELECT depth FROM entries WHERE key = ?"
 """How many messages a path has up to one."""
 
 _MARKED = Flag.PINNED | Flag.QUARANTINED
-"""What `entries_marked` is over; SQLite uses such an index only where the same words are asked for."""
+"""The condition of the index `entries_marked`; SQLite uses the index only for the same condition."""
 
 PINNED = f"""
 SELECT {ENTRY} FROM entries e
@@ -560,7 +560,7 @@ MANIFEST_IDS = "SELECT id FROM manifests WHERE conversation = ? AND id > ? ORDER
 """A page of the manifests of a conversation."""
 
 MANIFEST = "SELECT manifest FROM manifests WHERE conversation = ? AND id = ?"
-"""What a model was shown."""
+"""A manifest."""
 
 DELETE_MANIFESTS = "DELETE FROM manifests WHERE conversation = ?"
 """Forget what models were shown of a conversation."""
@@ -587,7 +587,7 @@ DELETE_PROMPT_USES = "DELETE FROM prompt_uses WHERE conversation = ?"
 """… which is noted …"""
 
 DELETE_UNUSED_PROMPTS = "DELETE FROM prompts WHERE owner = ? AND conversations = 0"
-"""… and what nobody names any more goes."""
+"""… and delete the prompts that no manifest names any more."""
 
 DELETE_FACTS_OF = "DELETE FROM message_facts WHERE conversation = ?"
 """Forget what was found in the messages of a conversation."""
@@ -651,7 +651,7 @@ DETACH_LINES = "UPDATE import_lines SET first_byte = -1 WHERE conversation = ? A
 # -- checkpoints -----------------------------------------------------------------------------------------------
 
 THREAD = f"SELECT {THREAD_COLUMNS} FROM threads WHERE conversation = ?"
-"""What a conversation keeps about its checkpoints as a whole."""
+"""A conversation's row about its checkpoints as a whole."""
 
 WRITE_THREAD = f"""
 INSERT INTO threads (conversation, {THREAD_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)
@@ -750,10 +750,10 @@ KEEP_BLOB = "INSERT OR IGNORE INTO blobs (conversation, digest, body) VALUES (?,
 """Keep bytes by their digest."""
 
 BLOB = "SELECT body FROM blobs WHERE conversation = ? AND digest = ?"
-"""Bytes by digest."""
+"""A blob by its digest."""
 
 DIGESTS = "SELECT digest FROM blobs WHERE conversation = ?"
-"""What a conversation has bytes for."""
+"""The digests of a conversation's blobs."""
 
 DELETE_CHECKPOINT = "DELETE FROM agent_checkpoints WHERE key = ?"
 """Remove a checkpoint."""
@@ -799,7 +799,7 @@ DELETE FROM agent_checkpoints WHERE key > ? AND key <= ? AND (instr(body, ?) > 0
 """Destroy the checkpoints that hold some bytes in a small value of their own."""
 
 NOTE_ERASURE = "UPDATE threads SET erasures = erasures + 1 WHERE conversation = ?"
-"""Whoever remembers what the checkpoints held is to look again."""
+"""Count an erasure, so that caches of these checkpoints are not used any more."""
 
 # -- items -----------------------------------------------------------------------------------------------------
 
@@ -856,7 +856,7 @@ DELETE_KEYS_OF = "DELETE FROM api_keys WHERE owner = ?"
 """Destroy the keys of an owner."""
 
 DELETE_OLD_REPLIES = "DELETE FROM replies WHERE owner = ? AND created_at < ?"
-"""Forget answers that nobody asks for again."""
+"""Delete replies that are too old to be requested again."""
 
 BEGIN_REPLY = """
 INSERT INTO replies (owner, idempotency_key, request, headers, body, running_until, created_at)
@@ -864,7 +864,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (owner, idempotency_key) DO NOTHING"""
 """Say that an answer is being made."""
 
 REPLY = f"SELECT {REPLY_COLUMNS} FROM replies WHERE owner = ? AND idempotency_key = ?"
-"""What stands by a key."""
+"""The reply stored for a key."""
 
 TAKE_REPLY = "UPDATE replies SET running_until = ? WHERE owner = ? AND idempotency_key = ?"
 """Go on with an answer whose maker died."""

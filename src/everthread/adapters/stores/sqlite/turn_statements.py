@@ -81,7 +81,7 @@ DELETE_TURNS_OF = "DELETE FROM turns WHERE conversation = ?"
 """Destroy the turns of a conversation."""
 
 DELETE_EVENTS_OF = "DELETE FROM run_events WHERE conversation = ?"
-"""Destroy what they told."""
+"""Delete the events of these turns."""
 
 ALL_OF = f"{_TURNS} WHERE t.conversation = ? ORDER BY t.number"
 """Every turn of a conversation."""
