@@ -841,8 +841,8 @@ class Conversation:
 
     async def summary(self, *, branch: Branch | BranchName = None, level: int | None = None) -> str | None:
         """Return the text of the summaries that stand for the part before the window; `level` 1 has the most detail."""
-        told = await self.summaries(branch=branch, level=level)
-        return "\n\n".join(compaction.summary for compaction in told) or None
+        summaries = await self.summaries(branch=branch, level=level)
+        return "\n\n".join(compaction.summary for compaction in summaries) or None
 
     async def summaries(self, *, branch: Branch | BranchName = None, level: int | None = None) -> Sequence[Compaction]:
         """Return the compactions that stand for the part before the window, oldest first.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from everthread.cli.commands import built_command
+from everthread.cli.commands import build_command
 from everthread.cli.errors import EXIT_CODES, ExitCode
 from everthread.compaction.policy import CompactionPolicy, apply_settings, policy_as_dict
 from everthread.core.errors import Invalid
@@ -30,7 +30,7 @@ def commands(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{before}{name}", command
 
 
-COMMANDS = dict(commands(built_command()))
+COMMANDS = dict(commands(build_command()))
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from everthread.cli.commands import COMMANDS, GROUPS, built_command
+from everthread.cli.commands import COMMANDS, GROUPS, build_command
 
 HEAVY = set("asyncpg detect_secrets langchain langchain_core langgraph rich rs_bpe sqlite3".split())
 LOOK = """
@@ -31,7 +31,7 @@ def test_the_module_is_the_command() -> None:
 
 
 def test_the_help_lists_every_command_in_its_group_and_no_other() -> None:
-    assert set(built_command().commands) == set(COMMANDS)
+    assert set(build_command().commands) == set(COMMANDS)
     ran = subprocess.run([sys.executable, "-m", "everthread", "--help"], capture_output=True, text=True, check=True)
     for title, commands in GROUPS.items():
         listed = ran.stdout.partition(f"{title}:\n")[2].partition("\n\n")[0].splitlines()

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from everthread.cli.table import made
+from everthread.cli.table import build
 
 IDS = ("chat-2b87db28cfe32880d5ecd4ff3e1ba74e", "chat-2b87ffffcfe32880d5ecd4ff3e1ba74e")
 LONG = "Compare three quiet guesthouses in Chengdu, close to a park"
@@ -20,7 +20,7 @@ def lines(columns: tuple[str, ...], rows: list[list[str]], width: int | None, *,
         file=io.StringIO(), width=width or 100_000, force_terminal=colours, color_system="standard" if colours else None
     )
     with console.capture() as captured:
-        console.print(made(columns, rows, width, colours))
+        console.print(build(columns, rows, width, colours))
     return [line.rstrip() for line in captured.get().splitlines()]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from everthread.cli.commands import built_command
+from everthread.cli.commands import build_command
 from everthread.settings import variables
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +21,7 @@ UNIT = ROOT / "deploy" / "everthread.service"
 
 
 def commands() -> set[str]:
-    whole: Any = built_command()
+    whole: Any = build_command()
     return set(whole.commands)
 
 

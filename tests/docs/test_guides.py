@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from everthread.cli.commands import built_command
+from everthread.cli.commands import build_command
 from tests.docs.test_readme import ROOT, output_of
 from tests.forkserver import SERVING, ForkServer
 
@@ -120,7 +120,7 @@ def test_a_guide_shows_what_happens(page: str, forkserver: ForkServer, tmp_path:
 
 def unknown_words(line: str) -> list[str]:
     """What in a line after `everthread` is neither a command nor an option of it."""
-    command: Any = built_command()
+    command: Any = build_command()
     words = line.split()
     while words and hasattr(command, "commands"):
         name = words.pop(0)

@@ -14,7 +14,7 @@ from typer.main import get_command
 
 from everthread.cli.app import GROUPS, app, run_command
 
-__all__ = ["COMMANDS", "GROUPS", "app", "built_command", "run"]
+__all__ = ["COMMANDS", "GROUPS", "app", "build_command", "run"]
 
 _MODULES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("ls", "show", "search", "append", "fork", "pin", "delete"), "conversations"),
@@ -46,14 +46,14 @@ def run(arguments: Sequence[str]) -> int:
 
         completion_init()
         words = (os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS") or "").split()[1:]
-        return run_command(_built_for(_called(words)), arguments)
+        return run_command(_build_for(_called(words)), arguments)
     called = _called(arguments)
     is_mistyped = called is not None and called not in COMMANDS  # then the nearest name is suggested
-    return run_command(built_command() if is_mistyped else _built_for(called), arguments)
+    return run_command(build_command() if is_mistyped else _build_for(called), arguments)
 
 
 @cache
-def built_command() -> Any:
+def build_command() -> Any:
     """The click command with every command below it."""
     for module in dict.fromkeys(COMMANDS.values()):
         import_module(f"everthread.cli.{module}")
@@ -61,7 +61,7 @@ def built_command() -> Any:
 
 
 @cache
-def _built_for(name: str | None) -> Any:
+def _build_for(name: str | None) -> Any:
     """The click command with at least this command below it. Building all of them takes 40 ms, so a process that runs
     several command lines, as tests do, builds each once."""
     if name is not None and name in COMMANDS:

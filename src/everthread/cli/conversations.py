@@ -145,9 +145,9 @@ def _note_branches(cli: Invocation, others: Sequence[Branch]) -> None:
         cli.out.note(f"not shown: what is said on other branches: {named}{more}; --branch NAME shows one")
 
 
-def _print_summaries(cli: Invocation, told: Sequence[Compaction]) -> int:
+def _print_summaries(cli: Invocation, summaries: Sequence[Compaction]) -> int:
     """Print summaries; returns the seq of the last message they cover."""
-    for one in told:
+    for one in summaries:
         if cli.out.json:
             cli.out.document(
                 {
@@ -162,7 +162,7 @@ def _print_summaries(cli: Invocation, told: Sequence[Compaction]) -> int:
             )
         else:
             cli.out.pieces(_summary_as_text(one))
-    return told[-1].last_seq if told else 0
+    return summaries[-1].last_seq if summaries else 0
 
 
 def _summary_as_text(one: Compaction) -> Iterator[Styled]:

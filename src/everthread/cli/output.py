@@ -116,12 +116,12 @@ class Output:
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """A table; marks before a column's name say what gives way in a narrow terminal (`everthread.cli.table`)."""
-        from everthread.cli.table import made  # noqa: PLC0415 - startup
+        from everthread.cli.table import build  # noqa: PLC0415 - startup
 
         cells = [[one_line(str(cell)) for cell in row] for row in rows]
         self.draw(
             lambda console: console.print(
-                made(columns, cells, console.width if sys.stdout.isatty() else None, _has_colours())
+                build(columns, cells, console.width if sys.stdout.isatty() else None, _has_colours())
             )
         )
 

@@ -89,8 +89,8 @@ async def bundle(store: Store, ref: Ref, pem: bytes | None) -> AsyncIterator[dic
                 yield {"entry": entry_of(entry)}
         after = entries[-1].seq
     for change in changes:
-        told = {"number": change.number, "changed_at": change.changed_at, "commitment": change.commitment.hex()}
-        yield {"change": told}
+        body = {"number": change.number, "changed_at": change.changed_at, "commitment": change.commitment.hex()}
+        yield {"change": body}
     now = await store.conversations.get(ref)
     if settings_of(now) != settings_of(info):
         raise Conflict(f"conversation {ref.id!r} was changed while it was read; prove it again")

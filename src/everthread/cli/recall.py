@@ -123,11 +123,11 @@ def _as_line(row: Mapping[str, Any]) -> Styled:
 
 def _explained(hit: RecallHit) -> str:
     """Such as `words 0.610 (harbour) + neighbours 0.200`; what rounds to nothing is left out."""
-    told = [
+    parts = [
         f"{name} {part:.3f}" + (f" ({', '.join(hit.words)})" if name == "words" else "")
         for name, part in _shown_parts(hit).items()
     ]
-    return " + ".join(told)
+    return " + ".join(parts)
 
 
 def _shown_parts(hit: RecallHit) -> dict[str, float]:

@@ -35,17 +35,17 @@ class _Column:
         self.least = min(self.natural, _LEAST_WORDS) if self.gives_way else self.natural
 
     def with_ids_cut(self) -> _Column:
-        return _Column(f"{self.marks}{self.name}", _told_apart(self.cells)) if "^" in self.marks else self
+        return _Column(f"{self.marks}{self.name}", _shortest_distinct(self.cells)) if "^" in self.marks else self
 
 
-def made(columns: Sequence[str], rows: Iterable[Sequence[str]], width: int | None, has_colours: bool) -> Table:
+def build(columns: Sequence[str], rows: Iterable[Sequence[str]], width: int | None, has_colours: bool) -> Table:
     """The table for a terminal of this width; whole, if there is none."""
     from rich.table import Table  # noqa: PLC0415 - startup
 
     cells = list(zip(*rows, strict=True)) or [()] * len(columns)
     every = [_Column(name, texts) for name, texts in zip(columns, cells, strict=True)]
     if width is not None:
-        every = _fitted(every, width)
+        every = _fit(every, width)
     widths = [None] * len(every) if width is None else _widths(every, width)
     table = Table(box=None, pad_edge=False, header_style="bold", show_header=any(one.name for one in every))
     for one, room in zip(every, widths, strict=True):
@@ -69,7 +69,7 @@ def _styled(text: str, is_marked: bool) -> Text:
     return Text.assemble(*((piece, "bold yellow" if at % 2 else "") for at, piece in enumerate(pieces)))
 
 
-def _fitted(columns: list[_Column], width: int) -> list[_Column]:
+def _fit(columns: list[_Column], width: int) -> list[_Column]:
     """The columns that fit: first ids are cut, then optional columns are left out, the last one first."""
     if _needed(columns) > width:
         columns = [one.with_ids_cut() for one in columns]
@@ -95,7 +95,7 @@ def _widths(columns: Sequence[_Column], width: int) -> list[int | None]:
     return [found.get(at, one.natural) for at, one in enumerate(columns)]
 
 
-def _told_apart(ids: Sequence[str]) -> list[str]:
+def _shortest_distinct(ids: Sequence[str]) -> list[str]:
     """The beginnings of ids, as short as they can be while all are different."""
     different = len(set(ids))
     longest = max(map(len, ids), default=0)

@@ -66,8 +66,8 @@ async def why(
         said = found.messages(include_deleted=True)
         matching = [one async for one in said if text.casefold() in one.text.casefold()]
         places = [place for at, one in enumerate(seen, 1) for place in sightings_in(one, at, matching, text)]
-        told = [one.summary for one in await _summaries(found, seen) if text.casefold() in one.summary.casefold()]
-    _print(cli, row, text, len(seen), places, is_summarised=bool(told))
+        containing = [one.summary for one in await _summaries(found, seen) if text.casefold() in one.summary.casefold()]
+    _print(cli, row, text, len(seen), places, is_summarised=bool(containing))
 
 
 async def find_turn(et: Everthread, owner: str, conversation: str | None, id: str | None) -> tuple[Conversation, Turn]:

@@ -17,7 +17,7 @@ from everthread.context.content_blocks import media_labels
 from everthread.core import payloads
 from everthread.core.errors import Invalid
 from everthread.core.nouns import ConversationInfo, Message
-from everthread.history.said_as_html import said_as_html
+from everthread.history.message_html import message_html
 
 Format = Literal["md", "html", "json", "jsonl"]
 MEDIA_TYPES: Mapping[str, str] = {
@@ -269,7 +269,7 @@ async def _page(info: ConversationInfo, shown: AsyncIterator[Shown]) -> AsyncIte
 def _as_html(block: Block, *, is_markdown: bool) -> str:
     readable = block.text.replace("\x00", "\ufffd")
     if block.kind == "text":
-        return said_as_html(readable, is_markdown=is_markdown)
+        return message_html(readable, is_markdown=is_markdown)
     text = html.escape(readable)
     if block.kind == "thinking":
         return f"<details><summary>{block.heading}</summary><p>{text}</p></details>\n"

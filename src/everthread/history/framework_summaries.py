@@ -26,8 +26,8 @@ _OF_DEEPAGENTS = frozenset({_CUTOFF, "file_path"})
 
 async def of_frameworks(log: Log, ref: Ref) -> list[Compaction]:
     """Return the compactions that frameworks made in this conversation, oldest first."""
-    told = await log.framework_entries(ref)
-    newest = {entry.id: entry for entry in told if entry.kind == Kind.SUMMARY and not entry.is_erased}
+    entries = await log.framework_entries(ref)
+    newest = {entry.id: entry for entry in entries if entry.kind == Kind.SUMMARY and not entry.is_erased}
     made, before = [], 0
     for entry in newest.values():
         if entry.origin == EntryOrigin.IMPORT:
@@ -36,7 +36,7 @@ async def of_frameworks(log: Log, ref: Ref) -> list[Compaction]:
             before = entry.seq
         else:
             extra = _extra(entry)
-            removed = _removed_with(entry, told)
+            removed = _removed_with(entry, entries)
             covered = (
                 await log.find(ref, seqs=removed) if removed else await _listed_before(log, ref, extra.get(_CUTOFF))
             )
@@ -45,9 +45,9 @@ async def of_frameworks(log: Log, ref: Ref) -> list[Compaction]:
     return made
 
 
-def _removed_with(summary: Entry, told: Sequence[Entry]) -> list[int]:
+def _removed_with(summary: Entry, entries: Sequence[Entry]) -> list[int]:
     """Return the seqs of the messages removed from the framework's list in the summary's transaction."""
-    marks = (entry for entry in told if entry.kind == Kind.MARK and entry.created_at == summary.created_at)
+    marks = (entry for entry in entries if entry.kind == Kind.MARK and entry.created_at == summary.created_at)
     return sorted(mark.revises for mark in marks if mark.revises is not None)
 
 

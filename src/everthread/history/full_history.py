@@ -112,7 +112,7 @@ async def snapshot(saver: CheckpointReader, thread_id: str, owner: str) -> Snaps
     config = {"configurable": {"thread_id": thread_id, "checkpoint_ns": "", "everthread_owner": owner}}
     if hasattr(saver, "without_types"):  # ours: the messages are enough, whatever else is in the state
         saver = saver.without_types()
-    found = await _asked(saver, "get_tuple", config)
+    found = await _call(saver, "get_tuple", config)
     if found is None:
         return None
     listed = found.checkpoint["channel_values"].get(CHANNEL)
@@ -120,7 +120,7 @@ async def snapshot(saver: CheckpointReader, thread_id: str, owner: str) -> Snaps
         listed = await _rebuilt(saver, found.config)
     waiting = [value for _, channel, value in found.pending_writes or () if channel == CHANNEL]
     return Snapshot(
-        messages=_named(replayed(listed or [], waiting), thread_id),
+        messages=_with_ids(replayed(listed or [], waiting), thread_id),
         config=found.config["configurable"],
         parent=None if found.parent_config is None else found.parent_config["configurable"],
         metadata=found.metadata,
@@ -128,7 +128,7 @@ async def snapshot(saver: CheckpointReader, thread_id: str, owner: str) -> Snaps
     )
 
 
-def _named(messages: Sequence[Payload], thread_id: str) -> list[Payload]:
+def _with_ids(messages: Sequence[Payload], thread_id: str) -> list[Payload]:
     """The message under its id; one without an id gets the one that captures give it."""
     return [
         payload if payloads.message_id(payload) else {**payload, "id": made_id([thread_id], index, payload)}
@@ -136,7 +136,7 @@ def _named(messages: Sequence[Payload], thread_id: str) -> list[Payload]:
     ]
 
 
-async def _asked(saver: Any, verb: str, *given: Any, **named: Any) -> Any:
+async def _call(saver: Any, verb: str, *given: Any, **named: Any) -> Any:
     """The checkpoint by the async method, or by the blocking one in a thread."""
     try:
         return await getattr(saver, f"a{verb}")(*given, **named)
@@ -146,7 +146,7 @@ async def _asked(saver: Any, verb: str, *given: Any, **named: Any) -> Any:
 
 async def _rebuilt(saver: Any, config: Mapping[str, Any]) -> list[Any]:
     """The list of a delta channel, rebuilt because no checkpoint has all of it."""
-    history = (await _asked(saver, "get_delta_channel_history", config=config, channels=[CHANNEL]))[CHANNEL]
+    history = (await _call(saver, "get_delta_channel_history", config=config, channels=[CHANNEL]))[CHANNEL]
     seed = _inside(history.get("seed"))
     return list(replayed(seed or [], [value for _, _, value in history["writes"]]))
 

@@ -296,7 +296,7 @@ class _Reader:
 
     async def _write(self, draft: _Draft) -> None:
         ref = Ref(self._owner, draft.row["id"])
-        info = await self._found_or_made(ref, draft)
+        info = await self._find_or_create(ref, draft)
         if info.entry_count and info.chain == draft.link:
             self._skipped.append(ref.id)
             return
@@ -308,7 +308,7 @@ class _Reader:
         self._entries += len(draft.entries)
         self._messages += sum(entry.is_place and not entry.is_erased for entry in draft.entries)
 
-    async def _found_or_made(self, ref: Ref, draft: _Draft) -> ConversationInfo:
+    async def _find_or_create(self, ref: Ref, draft: _Draft) -> ConversationInfo:
         try:
             return await self._store.conversations.get(ref)
         except NotFound:

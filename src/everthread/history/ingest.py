@@ -365,9 +365,9 @@ def canonical(payload: Mapping[str, Any]) -> str:
     """
     inner = payloads.fields(payload)
     if inner is payload:
-        said = _said(payload)
+        said = _without_defaults(payload)
     else:
-        said = {key: _said(value) if value is inner else value for key, value in payload.items()}
+        said = {key: _without_defaults(value) if value is inner else value for key, value in payload.items()}
     # Escaped, a pair of surrogates would be equal to the one character that it stands for elsewhere.
     return json.dumps(said, sort_keys=True, default=str, ensure_ascii=False)
 
@@ -379,7 +379,7 @@ def says_the_same(message: Prepared, known: Entry) -> bool:
     return known.raw is not None and canonical(json.loads(known.raw)) == canonical(message.payload)
 
 
-def _said(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _without_defaults(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if key != "id" and not _is_default(key, value)}
 
 

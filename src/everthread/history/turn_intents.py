@@ -76,7 +76,7 @@ class BeginTurn:
         return needs if self.fork_at_seq is None else needs._replace(seqs=[self.fork_at_seq], every_branch=True)
 
     def decide(self, seen: IntentInputs, now: int) -> Decision[BeginResult]:
-        decision = self._begun(seen, now)
+        decision = self._begin(seen, now)
         if self.fork_at_seq is None or not decision.result.is_new:
             return decision
         forked = Fork(at_seq=self.fork_at_seq, activate=True).decide(seen, now)
@@ -84,7 +84,7 @@ class BeginTurn:
             branches=forked.branches, active=forked.active, compaction_check_at=forked.compaction_check_at
         )
 
-    def _begun(self, seen: IntentInputs, now: int) -> Decision[BeginResult]:
+    def _begin(self, seen: IntentInputs, now: int) -> Decision[BeginResult]:
         refuse_erased(seen)
         known = _by_id(seen, self.turn.id)
         if known is not None:
@@ -122,7 +122,7 @@ class StartTurn:
 
     def decide(self, seen: IntentInputs, now: int) -> Decision[BeginResult]:
         refuse_erased(seen)
-        known = _held(seen, self.turn.id, self.turn.holder, (TurnState.RECEIVED,))
+        known = _require_held(seen, self.turn.id, self.turn.holder, (TurnState.RECEIVED,))
         before = [turn for turn in _others(seen, known) if turn.number < known.number]
         if before:
             return Decision(result=BeginResult(known, [], before))
@@ -142,7 +142,7 @@ class AppendToTurn:
 
     def decide(self, seen: IntentInputs, now: int) -> Decision[list[Receipt]]:
         refuse_erased(seen)
-        _held(seen, self.turn_id, self.holder, (TurnState.RUNNING,))
+        _require_held(seen, self.turn_id, self.holder, (TurnState.RUNNING,))
         return Append(messages=self.messages).decide(seen, now)
 
 
@@ -165,7 +165,7 @@ class FinishTurn:
 
     def decide(self, seen: IntentInputs, now: int) -> Decision[Turn]:
         refuse_erased(seen)
-        known = _held(seen, self.turn_id, self.holder, (TurnState.RUNNING, TurnState.RECEIVED))
+        known = _require_held(seen, self.turn_id, self.holder, (TurnState.RUNNING, TurnState.RECEIVED))
         said = Append(messages=self.messages).decide(seen, now)
         ended = replace(
             _ended(known, self.state, now, self.error), answer_id=self.answer_id or known.answer_id, usage=self.usage
@@ -193,8 +193,8 @@ class StopTurn:
         if known.state is TurnState.RECEIVED:
             marked = _marked(known, self.how)
             return _closed(marked, TurnState.CANCELLED, unpack_messages(known), seen, now, text="", error=None)
-        told, _ = _stopped(known, self.how, now)
-        return Decision(result=told, turns=[told])
+        changed, _ = _stopped(known, self.how, now)
+        return Decision(result=changed, turns=[changed])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +236,7 @@ class CloseTurn:
         return _needs(self.turn.id, [*unpack_messages(self.turn), *self.messages])
 
     def decide(self, seen: IntentInputs, now: int) -> Decision[Turn]:
-        known = _held(seen, self.turn.id, self.turn.holder, (TurnState.RUNNING, TurnState.RECEIVED))
+        known = _require_held(seen, self.turn.id, self.turn.holder, (TurnState.RUNNING, TurnState.RECEIVED))
         kept = [*unpack_messages(known), *self.messages]
         answered = replace(known, answer_id=self.answer_id or known.answer_id)
         return _closed(
@@ -295,7 +295,7 @@ def _others(seen: IntentInputs, own: Turn) -> list[Turn]:
     return [turn for turn in seen.turns if turn.id != own.id and not turn.state.is_final]
 
 
-def _held(seen: IntentInputs, id: str, holder: str, states: Sequence[TurnState]) -> Turn:
+def _require_held(seen: IntentInputs, id: str, holder: str, states: Sequence[TurnState]) -> Turn:
     known = _by_id(seen, id)
     if known is None or known.holder != holder or known.state not in states:
         state = "unknown" if known is None else known.state.value

@@ -91,7 +91,7 @@ class Server(uvicorn.Server):
         self._et = et
         self._stop_seconds = settings.stop_seconds
         self._on_listening = on_listening
-        self._told_at = 0.0
+        self._stop_requested_at = 0.0
         self._has_parent = has_parent
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -117,8 +117,8 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: object) -> None:
         if sig == signal.SIGINT and self._has_parent and not self.should_exit:
             return  # Ctrl-C in a terminal: the parent gets it too, and will say so
-        if not self._told_at:
-            self._told_at = time.monotonic()
+        if not self._stop_requested_at:
+            self._stop_requested_at = time.monotonic()
             if self.started:  # at once, not at uvicorn's next tick
                 self._loop.call_soon_threadsafe(self._stop_accepting)
         self._app.state.is_stopping = True
@@ -130,7 +130,7 @@ class Server(uvicorn.Server):
         self._stop_accepting()
         for one in sockets or ():
             one.close()
-        until = (self._told_at or time.monotonic()) + self._stop_seconds
+        until = (self._stop_requested_at or time.monotonic()) + self._stop_seconds
         seconds = max(0.0, until - time.monotonic())
         _LOG.info("stopping", extra={"seconds": round(seconds, 3)})
         # Idle connections stay open meanwhile: a request on one of them gets a 503 instead of a reset.

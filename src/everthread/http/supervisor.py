@@ -148,14 +148,14 @@ def supervise(
     with _signals() as (wakeup, received):
         for worker in workers:
             worker.start()
-        is_told = False
+        is_announced = False
         problem: EverthreadError | None = None
         while not received and problem is None:
             _wait_for_news(workers, wakeup)
             for worker in workers:
-                problem = problem or _look_after(worker, is_first_start=not is_told)
-            if not is_told and all(worker.is_listening for worker in workers):
-                is_told = True
+                problem = problem or _look_after(worker, is_first_start=not is_announced)
+            if not is_announced and all(worker.is_listening for worker in workers):
+                is_announced = True
                 on_listening()
         if not _stop(workers, wakeup, received, stop_seconds):
             problem = problem or EverthreadError("a server process did not stop in time and was killed")

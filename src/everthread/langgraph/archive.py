@@ -75,8 +75,10 @@ def put_record(
         "versions_seen": {},
         "updated_channels": None,
     }
-    told = {name: metadata[name] for name in _METADATA if name in metadata}
-    return PutRecord(address, kept, told, {name: v for name, v in new_versions.items() if name in versions})
+    archived_metadata = {name: metadata[name] for name in _METADATA if name in metadata}
+    return PutRecord(
+        address, kept, archived_metadata, {name: v for name, v in new_versions.items() if name in versions}
+    )
 
 
 def _as_messages(value: Any) -> Any:
@@ -189,8 +191,8 @@ class Archive:
         if not isinstance(event, Mapping) or not isinstance(message, BaseMessage):
             return
         payload = from_langchain(message)
-        told = {name: event[name] for name in ("cutoff_index", "file_path") if event.get(name) is not None}
-        extra = {**(payload.get("additional_kwargs") or {}), "lc_source": "summarization", **told}
+        facts = {name: event[name] for name in ("cutoff_index", "file_path") if event.get(name) is not None}
+        extra = {**(payload.get("additional_kwargs") or {}), "lc_source": "summarization", **facts}
         payload = {**payload, "additional_kwargs": extra}
         namespace = address.namespace.split("|") if address.namespace else []
         id = message.id or made_id(

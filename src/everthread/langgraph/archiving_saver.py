@@ -226,8 +226,8 @@ class ArchivingSaver(BaseCheckpointSaver[Any]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> PutRecord:
-        told = get_checkpoint_metadata(config, metadata)
-        return put_record(address_of(config, self._owner), checkpoint, told, new_versions)
+        stored_metadata = get_checkpoint_metadata(config, metadata)
+        return put_record(address_of(config, self._owner), checkpoint, stored_metadata, new_versions)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""

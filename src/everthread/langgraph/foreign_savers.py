@@ -256,8 +256,8 @@ class PostgresSaverDatabase:
 
     def size_bytes(self, thread_id: str) -> tuple[int, int]:
         kept = self._kept(thread_id)
-        told = {"thread": thread_id, "kept": kept or []}
-        row = self._connection.execute(_POSTGRES_SIZES, told).fetchone()
+        values = {"thread": thread_id, "kept": kept or []}
+        row = self._connection.execute(_POSTGRES_SIZES, values).fetchone()
         assert row is not None
         return int(row["total"]), 0 if kept is None else int(row["old"])
 

@@ -38,14 +38,14 @@ async def close_run(
     if taken.is_graph_run:
         kept = CloseTurn(turn=taken, messages=await unlogged_input(runtime, ref, taken))
     else:
-        kept = await _said_by_agent(runtime, ref, taken)
+        kept = await _close_agent_turn(runtime, ref, taken)
     try:
         return await runtime.write(ref, kept)
     except TurnLost:  # another process took it over meanwhile
         return None
 
 
-async def _said_by_agent(runtime: Runtime, ref: Ref, turn: Turn) -> CloseTurn:
+async def _close_agent_turn(runtime: Runtime, ref: Ref, turn: Turn) -> CloseTurn:
     """The intent that logs what was streamed and is not in the log yet. Of a message that calls tools the log may
     have more than the stream; the rest of it is streamed now."""
     events = [event async for page in read_events(runtime.store, ref, turn.id) for event in page]

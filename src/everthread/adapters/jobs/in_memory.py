@@ -218,16 +218,16 @@ class InMemoryJobs:
         return kept.job
 
     async def heartbeat(self, job: Job, pace: Pace) -> None:
-        for kept in self._held(job):
+        for kept in self._held_jobs(job):
             kept.leased_until = time.time() + pace.lease_seconds
 
     async def done(self, job: Job) -> None:
-        for kept in self._held(job):
+        for kept in self._held_jobs(job):
             del self._kept[kept.job.id]
             self._bury(job)
 
     async def fail(self, job: Job, error: str, again_in: float | None) -> None:
-        for kept in self._held(job):
+        for kept in self._held_jobs(job):
             failed = replace(kept.job, error=error)
             if again_in is None:
                 self._bury(job)
@@ -236,7 +236,7 @@ class InMemoryJobs:
                 self._wait_again(kept, failed, time.time() + again_in)
 
     async def give_back(self, job: Job) -> None:
-        for kept in self._held(job):
+        for kept in self._held_jobs(job):
             self._wait_again(kept, replace(kept.job, attempts=kept.job.attempts - 1), 0.0)
 
     async def next_due(self) -> float | None:
@@ -249,7 +249,7 @@ class InMemoryJobs:
     def _running(self) -> list[_Kept]:
         return [kept for kept in self._kept.values() if kept.job.state is JobState.RUNNING]
 
-    def _held(self, job: Job) -> Iterable[_Kept]:
+    def _held_jobs(self, job: Job) -> Iterable[_Kept]:
         kept = self._kept.get(job.id)
         return [kept] if kept is not None and kept.job.token == job.token else []
 

@@ -65,7 +65,7 @@ def row_payload(entry: Entry) -> bytes | None:
     return entry.raw if entry.raw is not None and len(entry.raw) <= LARGE_BYTES else None
 
 
-def settled(seen: IntentInputs, decision: Decision[Any]) -> tuple[list[BranchRow], BranchRow]:
+def branches_after(seen: IntentInputs, decision: Decision[Any]) -> tuple[list[BranchRow], BranchRow]:
     """The branch rows to write, and the branch whose leaf goes into the conversation's row: the active one.
 
     While a branch is active and merely grows, its own row is left as it is, so that an append changes one row less.

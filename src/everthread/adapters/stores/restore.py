@@ -110,7 +110,7 @@ async def restore_sqlite(
     When the copy does not verify, `Restored.report` says so and the old database stands untouched.
     """
     target = _free_place(target, force)
-    with _held(target) as old, _copied(source, target) as copy:
+    with _lock(target) as old, _copy_of(source, target) as copy:
         applied = _erase_again(copy, [*old.erasures, *erasures], blobs)
         report, revoked = await _verified(copy, blobs, old.access)
         kept = _take_place(copy, target, keep_old) if report.ok else None
@@ -136,7 +136,7 @@ class _Old(NamedTuple):
 
 
 @contextmanager
-def _held(target: Path) -> Iterator[_Old]:
+def _lock(target: Path) -> Iterator[_Old]:
     """Lock the old database, with all of it in one file: a process that had it open would go on writing to a file that
     is replaced, and lose what it wrote.
     """
@@ -214,7 +214,7 @@ async def revoke_again(store: Store, access: Access) -> Revoked:
 
 
 @contextmanager
-def _copied(source: Path, target: Path) -> Iterator[Path]:
+def _copy_of(source: Path, target: Path) -> Iterator[Path]:
     """The backup, copied into a file beside the target, at today's tables. It is gone when the block ends.
 
     It always has the same name: what a killed restore left there, erased text perhaps, goes with the next one.

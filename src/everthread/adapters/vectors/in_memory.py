@@ -44,7 +44,7 @@ class InMemoryVectors:
         if model not in self._dimensions or limit < 1:
             return []
         check_dimension(dimension_of(vector), self._dimensions[model], model)
-        meant = self._meant(owner, conversation, model)
+        meant = self._records_of(owner, conversation, model)
         return nearest([(ref.id, b"".join(kept.values())) for (ref, _), kept in meant.items()], vector, limit)
 
     async def forget(
@@ -62,7 +62,7 @@ class InMemoryVectors:
     ) -> int:
         """The same without waiting, for an erase."""
         gone = 0
-        for key, kept in self._meant(owner, conversation, model).items():
+        for key, kept in self._records_of(owner, conversation, model).items():
             left = {} if seqs is None else {key: row for key, row in kept.items() if key[0] not in seqs}
             gone += len(kept) - len(left)
             if left:
@@ -74,7 +74,7 @@ class InMemoryVectors:
     async def indexed(self, ref: Ref) -> Mapping[str, IndexProgress]:
         return {
             model: IndexProgress(len(kept), max(seq for seq, _ in kept))
-            for (_, model), kept in self._meant(ref.owner, ref.id, None).items()
+            for (_, model), kept in self._records_of(ref.owner, ref.id, None).items()
             if kept
         }
 
@@ -87,7 +87,7 @@ class InMemoryVectors:
     async def close(self) -> None:
         """There is nothing to let go of."""
 
-    def _meant(self, owner: str, conversation: str | None, model: str | None) -> Records:
+    def _records_of(self, owner: str, conversation: str | None, model: str | None) -> Records:
         return {
             (ref, name): kept
             for (ref, name), kept in self._kept.items()

@@ -110,7 +110,7 @@ class MilvusVectors:
     async def near(
         self, owner: str, conversation: str | None, model: str, vector: bytes, limit: int
     ) -> Sequence[VectorHit]:
-        dimension, meant = dimension_of(vector), _meant(owner, conversation)
+        dimension, meant = dimension_of(vector), _filter(owner, conversation)
 
         def work(client: MilvusClient) -> Sequence[VectorHit]:
             name = self._collection(model)
@@ -137,7 +137,7 @@ class MilvusVectors:
         seqs: Sequence[int] | None = None,
         model: str | None = None,
     ) -> int:
-        meant = _meant(owner, conversation)
+        meant = _filter(owner, conversation)
         clause = "" if seqs is None else f" and seq in [{', '.join(str(int(seq)) for seq in seqs)}]"
 
         def work(client: MilvusClient) -> int:
@@ -153,7 +153,7 @@ class MilvusVectors:
         return 0 if seqs is not None and not seqs else await self._ask(work)
 
     async def indexed(self, ref: Ref) -> Mapping[str, IndexProgress]:
-        meant = _meant(*ref)
+        meant = _filter(*ref)
 
         def work(client: MilvusClient) -> Mapping[str, IndexProgress]:
             found = {}
@@ -265,7 +265,7 @@ def _hash(*parts: str) -> str:
     return blake2b("\x00".join(parts).encode(), digest_size=16).hexdigest()
 
 
-def _meant(owner: str, conversation: str | None) -> str:
+def _filter(owner: str, conversation: str | None) -> str:
     """The filter of a conversation, or of all that an owner has."""
     key = _hash(owner) if conversation is None else _hash(owner, conversation)
     return f'{"owner_key" if conversation is None else "conversation_key"} == "{key}"'

@@ -124,11 +124,11 @@ class ChatSession:
         elif name.isdecimal() and 1 <= int(name) <= len(self.known):
             self.conversation = self.known[int(name) - 1]
         else:
-            self.conversation = await self._named(name)
+            self.conversation = await self._find(name)
         self.skill = None
         return self.conversation
 
-    async def _named(self, name: str) -> Conversation:
+    async def _find(self, name: str) -> Conversation:
         """By its id, or the beginning of it; a number that is not an id counts in the present list."""
         try:
             return await self.et.conversations.get(name, self.owner)

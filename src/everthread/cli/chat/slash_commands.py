@@ -237,7 +237,7 @@ async def details(console: ChatConsole, _: str) -> str:
 
 
 async def help_(_: ChatConsole, __: str) -> str:
-    return "\n".join(f"{name:<10} {told}" for name, (_, told) in COMMANDS.items())
+    return "\n".join(f"{name:<10} {about}" for name, (_, about) in COMMANDS.items())
 
 
 async def leave(console: ChatConsole, _: str) -> str:

@@ -80,7 +80,7 @@ class CronRunner:
         run_id = str(uuid5(_IDS, name))
         extra = {"cron_id": cron["cron_id"], "run_id": run_id}
         try:
-            if not await crons.is_let_in(graphs.et.store.api_keys, cron):
+            if not await crons.has_valid_key(graphs.et.store.api_keys, cron):
                 _LOG.warning(
                     "a cron's run is not started: the key that the cron was made with was revoked", extra=extra
                 )

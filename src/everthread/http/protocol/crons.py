@@ -153,7 +153,7 @@ def is_over(cron: Mapping[str, Any], at: datetime) -> bool:
     return not cron["enabled"] or (cron["end_time"] is not None and at > cron["end_time"])
 
 
-async def is_let_in(keys: ApiKeys, cron: Mapping[str, Any]) -> bool:
+async def has_valid_key(keys: ApiKeys, cron: Mapping[str, Any]) -> bool:
     """Whether the API key that it was made with is still valid; true for one that was made without a key."""
     id = cron.get(KEY)
     if id is None:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from everthread.adapters.checkpoints.store import VectorSearch
 from everthread.core.errors import EverthreadError, Invalid
-from everthread.http.protocol.graphs import DocumentOptions, named, read_config
+from everthread.http.protocol.graphs import DocumentOptions, import_named, read_config
 
 _EMBED = "store.index.embed"
 Minutes = Annotated[float, Field(gt=0)]
@@ -74,7 +74,7 @@ def _embedder(place: str, folder: Path) -> Any:
     path, _, _ = place.rpartition(":")
     if not path.endswith(".py"):
         return place
-    found = named(place, folder, _EMBED)
+    found = import_named(place, folder, _EMBED)
     if not isinstance(found, Embeddings) and not callable(found):
         raise Invalid(f"{place} must be a function or an Embeddings object", field=_EMBED)
     return found

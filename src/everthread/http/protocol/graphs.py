@@ -281,7 +281,7 @@ def load_graphs(locations: list[GraphLocation]) -> GraphCatalog:
 
 
 def _load(location: GraphLocation) -> GraphSpec:
-    source = named(location.path, location.folder, f"graphs.{location.id}")
+    source = import_named(location.path, location.folder, f"graphs.{location.id}")
     if source is None or not (isinstance(source, Pregel | StateGraph) or callable(source)):
         raise Invalid(f"{location.path} must be a graph or a function that makes one", field=f"graphs.{location.id}")
     if not isinstance(source, Pregel | StateGraph):
@@ -292,7 +292,7 @@ def _load(location: GraphLocation) -> GraphSpec:
     return GraphSpec(id=location.id, source=source, description=location.description)
 
 
-def named(place: str, folder: Path, field: str) -> Any:
+def import_named(place: str, folder: Path, field: str) -> Any:
     """What `./file.py:name` or `package.module:name` stands for; None if the module has nothing of that name. Invalid
     names this field of the configuration."""
     path, _, name = place.rpartition(":")

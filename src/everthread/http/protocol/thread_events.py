@@ -232,11 +232,11 @@ async def _thread_events(graphs: OpenGraphs, graph_runs: GraphRuns, ref: Ref) ->
             waiting = [turn for turn in await _runs_v2(thread) if turn.id not in seen]
             for turn in waiting:
                 seen.add(turn.id)
-                async for told in _run_events(graph_runs, thread, turn):
+                async for event in _run_events(graph_runs, thread, turn):
                     seq += 1
-                    params = {"namespace": list(told.namespace), "timestamp": told.timestamp, "data": told.data}
+                    params = {"namespace": list(event.namespace), "timestamp": event.timestamp, "data": event.data}
                     event_id = f"{turn.id}:{seq}"
-                    yield {"type": "event", "event_id": event_id, "seq": seq, "method": told.method, "params": params}
+                    yield {"type": "event", "event_id": event_id, "seq": seq, "method": event.method, "params": params}
             if not waiting:
                 await watch.wait(POLL_SECONDS)
 
@@ -265,9 +265,9 @@ async def _run_events(graph_runs: GraphRuns, thread: Conversation, turn: Turn) -
     """The events of one run: that it runs, what its graph streams, and how it ended."""
     ref = Ref(thread.owner, thread.id)
     name = turn.metadata.get("metadata", {}).get("graph_id") or turn.metadata["kwargs"].get("graph_id")
-    story = _EventTranslator(name, int((turn.started_at or turn.received_at).timestamp() * 1000))
-    for told in story.begin():
-        yield told
+    translator = _EventTranslator(name, int((turn.started_at or turn.received_at).timestamp() * 1000))
+    for shown in translator.begin():
+        yield shown
     async for batch in graph_runs.follow(ref, turn.id):
         for event in batch:
             if not event.kind.startswith(VERSION_2):
@@ -275,10 +275,10 @@ async def _run_events(graph_runs: GraphRuns, thread: Conversation, turn: Turn) -
             streamed = _streamed(event)
             if streamed.interrupts and not streamed.namespace:
                 await graph_runs.wait_for_end(ref, turn.id)  # then the state has the interrupts
-            for told in story.tell(streamed):
-                yield told
-    for told in story.end(await thread.turn(turn.id)):
-        yield told
+            for shown in translator.translate(streamed):
+                yield shown
+    for shown in translator.end(await thread.turn(turn.id)):
+        yield shown
 
 
 def _streamed(event: RunEvent) -> _StreamEvent:
@@ -306,11 +306,11 @@ class _EventTranslator:
     def begin(self) -> Iterator[_StreamEvent]:
         yield self._lifecycle((), self._began_at, "running")
 
-    def tell(self, streamed: _StreamEvent) -> Iterator[_StreamEvent]:
+    def translate(self, streamed: _StreamEvent) -> Iterator[_StreamEvent]:
         for interrupt in streamed.interrupts:
             self._asked.setdefault(interrupt["id"], (streamed.namespace, interrupt.get("value")))
         if streamed.method == "lifecycle":
-            yield from self._tell_subgraph(streamed)
+            yield from self._translate_subgraph(streamed)
             return
         if streamed.interrupts and not streamed.namespace:
             yield from self._ask(streamed.timestamp)
@@ -326,7 +326,7 @@ class _EventTranslator:
             return
         yield streamed
         if streamed.method == "tools":
-            yield from self._tell_tool_output(streamed)
+            yield from self._translate_tool_output(streamed)
 
     def end(self, turn: Turn) -> Iterator[_StreamEvent]:
         now = int((turn.ended_at or turn.received_at).timestamp() * 1000)
@@ -340,7 +340,7 @@ class _EventTranslator:
             yield self._lifecycle(namespace, now, "completed")
         yield self._lifecycle((), now, "completed" if turn.state is TurnState.COMPLETE else "interrupted")
 
-    def _tell_subgraph(self, streamed: _StreamEvent) -> Iterator[_StreamEvent]:
+    def _translate_subgraph(self, streamed: _StreamEvent) -> Iterator[_StreamEvent]:
         """Report a subgraph. LangGraph reports all subgraphs at the root; the data say which one it is."""
         namespace = tuple(streamed.data.get("namespace") or streamed.namespace)
         event = streamed.data["event"]
@@ -366,7 +366,7 @@ class _EventTranslator:
         name = self._open.get(namespace) or namespace[-1].partition(":")[0] if namespace else self._graph_name
         return _StreamEvent("lifecycle", namespace, timestamp, {"event": event, "graph_name": name, **more})
 
-    def _tell_tool_output(self, streamed: _StreamEvent) -> Iterator[_StreamEvent]:
+    def _translate_tool_output(self, streamed: _StreamEvent) -> Iterator[_StreamEvent]:
         """Report what a tool has returned as a message too, as the clients' views of messages expect."""
         output = streamed.data.get("output")
         call_id = streamed.data.get("tool_call_id")

@@ -57,10 +57,10 @@ class InMemoryConversations:
         row = self._database.rows[ref] = ConversationRow(len(self._database.rows) + 1, info)
         row.branches[0] = BranchRow(0, None, 0, 0, 0, to_micros(now))
         row.note_change(to_micros(now))
-        return handed_out(info)
+        return copy_of(info)
 
     async def get(self, ref: Ref) -> ConversationInfo:
-        return handed_out(self._database.row(ref).info)
+        return copy_of(self._database.row(ref).info)
 
     async def list(
         self,
@@ -83,7 +83,7 @@ class InMemoryConversations:
         ]
         shown = rows[:limit]
         following = shown[-1].position if shown and len(rows) > limit else None
-        return [handed_out(row.info) for row in shown], following
+        return [copy_of(row.info) for row in shown], following
 
     def _in_order(self, order: ListOrder) -> Sequence[ConversationRow]:
         return sorted(self._database.rows.values(), key=lambda row: _place(row.position, order), reverse=True)
@@ -98,7 +98,7 @@ class InMemoryConversations:
             now = self._database.clock()
             row.info = replace(row.info, **values, updated_at=now)
             row.note_change(to_micros(now))
-        return handed_out(row.info)
+        return copy_of(row.info)
 
     async def changes(self, ref: Ref, *, after: int, limit: int) -> Sequence[SettingsChange]:
         return self._database.row_or_tombstone(ref).changes[after : after + limit]
@@ -122,7 +122,7 @@ class InMemoryLog:
         row = self._database.row_or_tombstone(ref)
         now = self._database.now()
         needs = intent.needs()
-        seen = row.seen(needs)
+        seen = row.intent_inputs(needs)
         if needs.turns is not None:
             seen = seen._replace(turns=self._turns.look(ref, needs.turns))
         decision = intent.decide(seen, now)
@@ -164,6 +164,6 @@ class InMemoryLog:
         return [row.branches[number] for number in sorted(row.branches)], row.active
 
 
-def handed_out(info: ConversationInfo) -> ConversationInfo:
+def copy_of(info: ConversationInfo) -> ConversationInfo:
     """A copy with its own metadata, so that callers cannot change the stored one."""
     return replace(info, metadata=deepcopy(info.metadata))

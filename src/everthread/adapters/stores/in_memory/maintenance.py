@@ -12,7 +12,7 @@ from everthread.adapters.jobs.in_memory import InMemoryJobs
 from everthread.adapters.stores.in_memory.access import InMemoryApiKeys, InMemoryReplies
 from everthread.adapters.stores.in_memory.imports import InMemoryImports
 from everthread.adapters.stores.in_memory.items import InMemoryItems
-from everthread.adapters.stores.in_memory.log import handed_out
+from everthread.adapters.stores.in_memory.log import copy_of
 from everthread.adapters.stores.in_memory.notes import InMemoryNotes
 from everthread.adapters.stores.in_memory.rows import ConversationRow, InMemoryDatabase
 from everthread.adapters.stores.in_memory.turns import InMemoryTurns
@@ -63,7 +63,7 @@ class InMemoryMaintenance:
         self._erasures: list[tuple[str, str | None, str | None, datetime]] = []
 
     async def heads(self) -> Sequence[ConversationInfo]:
-        return [handed_out(row.info) for row in self._database.rows.values()]
+        return [copy_of(row.info) for row in self._database.rows.values()]
 
     async def newest_changes(self) -> Mapping[Ref, SettingsChange]:
         return {ref: row.changes[-1] for ref, row in self._database.rows.items() if row.changes}

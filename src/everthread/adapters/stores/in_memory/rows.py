@@ -62,7 +62,7 @@ class CheckpointRows:
             thread=self.thread,
             own=self._one(needs.namespace, needs.id),
             parent=parent,
-            held=[] if parent is None else self._held(parent.number),
+            held=[] if parent is None else self._held_writes(parent.number),
         )
 
     def _one(self, namespace: str, id: str | None) -> StoredCheckpoint | None:
@@ -73,7 +73,7 @@ class CheckpointRows:
         kept = self.writes.get(number, {}).values()
         return sorted(kept, key=lambda write: (write.task_path, write.task_id, write.idx))
 
-    def _held(self, number: int) -> list[StoredWrite]:
+    def _held_writes(self, number: int) -> list[StoredWrite]:
         return [write for write in self._ordered(number) if write.is_held]
 
     def apply(self, changes: CheckpointChanges) -> None:
@@ -209,7 +209,7 @@ class ConversationRow:
     def by_seq(self, seqs: Sequence[int]) -> list[Entry]:
         return [self.entries[seq - 1] for seq in seqs if 1 <= seq <= len(self.entries)]
 
-    def seen(self, needs: Needs) -> IntentInputs:
+    def intent_inputs(self, needs: Needs) -> IntentInputs:
         """Read what an intent needs, except turns, which are stored elsewhere."""
         named = [entry for id in needs.ids for entry in self.by_id(id)]
         return IntentInputs(

@@ -15,14 +15,14 @@ from everthread.core.failpoints import reach
 NOT_SET = "the database keeps large payloads in a blob store; open it with blobs=… or set EVERTHREAD_BLOBS"
 
 
-async def filled(entries: Iterable[Entry], blobs: Blobs | None) -> list[Entry]:
+async def fill(entries: Iterable[Entry], blobs: Blobs | None) -> list[Entry]:
     """Return the entries with their payloads; an entry whose blob is missing has none."""
-    return [await _filled(entry, blobs) if _is_outside(entry) else entry for entry in entries]
+    return [await _fill(entry, blobs) if _is_outside(entry) else entry for entry in entries]
 
 
-async def filled_pairs(pairs: Sequence[tuple[Entry, Entry]], blobs: Blobs | None) -> Sequence[tuple[Entry, Entry]]:
+async def fill_pairs(pairs: Sequence[tuple[Entry, Entry]], blobs: Blobs | None) -> Sequence[tuple[Entry, Entry]]:
     """The same for (place, newest revision). Of a revised message only the newest payload is read."""
-    whole = await filled([newest for _, newest in pairs], blobs)
+    whole = await fill([newest for _, newest in pairs], blobs)
     return [(new if old is place else place, new) for (place, old), new in zip(pairs, whole, strict=True)]
 
 
@@ -30,7 +30,7 @@ def _is_outside(entry: Entry) -> bool:
     return entry.raw is not None and entry.raw.startswith(REFERENCE)
 
 
-async def _filled(entry: Entry, blobs: Blobs | None) -> Entry:
+async def _fill(entry: Entry, blobs: Blobs | None) -> Entry:
     if blobs is None or entry.raw is None:
         raise StoreError(NOT_SET)
     return entry._replace(raw=await asyncio.to_thread(blobs.get, entry.raw.removeprefix(REFERENCE).decode()))

@@ -45,7 +45,7 @@ async def look(connection: Connection, key: ConversationKey, needs: CheckpointNe
         thread=await _thread(connection, key),
         own=await _one(connection, key, needs.namespace, needs.id),
         parent=parent,
-        held=() if parent is None else await _held(connection, key, parent),
+        held=() if parent is None else await _held_writes(connection, key, parent),
     )
 
 
@@ -58,7 +58,7 @@ async def _one(connection: Connection, key: ConversationKey, namespace: str, id:
     return None if row is None else checkpoint_from_row(tuple(row))
 
 
-async def _held(connection: Connection, key: ConversationKey, on: StoredCheckpoint) -> list[StoredWrite]:
+async def _held_writes(connection: Connection, key: ConversationKey, on: StoredCheckpoint) -> list[StoredWrite]:
     return [write_from_row(tuple(row)) for row in await connection.fetch(sql.HELD_WRITES, *key, on.number)]
 
 

@@ -36,7 +36,7 @@ def _columns(path: Sequence[Segment]) -> tuple[list[int], list[int], list[int]]:
     return [one.branch for one in path], [one.after for one in path], [one.last for one in path]
 
 
-async def found(connection: Connection, key: ConversationKey, query: CompactionQuery) -> list[Compaction]:
+async def find(connection: Connection, key: ConversationKey, query: CompactionQuery) -> list[Compaction]:
     """All that any part of the query names, oldest first."""
     some = await summaries_of(connection, key, query.path)
     if query.over is not None:

@@ -26,7 +26,7 @@ from everthread.adapters.stores.layout import (
 )
 from everthread.adapters.stores.postgres import access, compactions, log, notes, turns
 from everthread.adapters.stores.postgres import statements as sql
-from everthread.adapters.stores.postgres.blobs import filled
+from everthread.adapters.stores.postgres.blobs import fill
 from everthread.adapters.stores.postgres.conversations import note_change
 from everthread.adapters.stores.postgres.pool import Connection
 from everthread.adapters.vectors import postgres_statements as vectors
@@ -158,7 +158,7 @@ async def _targets(
     connection: Connection, owner: str, numbers: Sequence[int], message: str, blobs: Blobs | None
 ) -> Sequence[Entry]:
     rows = await connection.fetch(sql.ENTRIES_TO_ERASE, owner, numbers, message)
-    return await filled(map(Entry._make, rows), blobs)
+    return await fill(map(Entry._make, rows), blobs)
 
 
 async def _forget_checkpoints(

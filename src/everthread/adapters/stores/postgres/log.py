@@ -14,18 +14,18 @@ from everthread.adapters.jobs import postgres as jobs
 from everthread.adapters.jobs.postgres import PostgresJobs
 from everthread.adapters.stores.layout import (
     LARGE_BYTES,
+    branches_after,
     is_indexed,
     last_said_at,
     payload_rows,
     revisions_of,
     row_payload,
-    settled,
     uses_in,
     words_of,
 )
 from everthread.adapters.stores.postgres import checkpoints, compactions, notes, turns
 from everthread.adapters.stores.postgres import statements as sql
-from everthread.adapters.stores.postgres.blobs import filled, filled_pairs
+from everthread.adapters.stores.postgres.blobs import fill, fill_pairs
 from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase, Row
 from everthread.adapters.stores.postgres.statements import ConversationKey
 from everthread.adapters.stores.postgres.turn_statements import NOTIFY
@@ -86,16 +86,16 @@ class PostgresLog:
         return decision.result
 
     async def path(self, ref: Ref, query: PathQuery) -> Sequence[tuple[Entry, Entry]]:
-        return await filled_pairs(await self._database.pool.read(lambda c: path(c, ref, query)), self._database.blobs)
+        return await fill_pairs(await self._database.pool.read(lambda c: path(c, ref, query)), self._database.blobs)
 
     async def find(self, ref: Ref, *, ids: Sequence[str] = (), seqs: Sequence[int] = ()) -> Sequence[Entry]:
-        return await filled(await self._database.pool.read(lambda c: find(c, ref, ids, seqs)), self._database.blobs)
+        return await fill(await self._database.pool.read(lambda c: find(c, ref, ids, seqs)), self._database.blobs)
 
     async def scan(self, ref: Ref, *, after: int, limit: int, with_tokens: bool = True) -> Sequence[Entry]:
-        return await filled(await self._database.pool.read(lambda c: scan(c, ref, after, limit)), self._database.blobs)
+        return await fill(await self._database.pool.read(lambda c: scan(c, ref, after, limit)), self._database.blobs)
 
     async def framework_entries(self, ref: Ref) -> Sequence[Entry]:
-        return await filled(await self._database.pool.read(lambda c: framework_entries(c, ref)), self._database.blobs)
+        return await fill(await self._database.pool.read(lambda c: framework_entries(c, ref)), self._database.blobs)
 
     async def origins(self, ref: Ref) -> Sequence[tuple[int, str]]:
         async def work(connection: Connection) -> Sequence[tuple[int, str]]:
@@ -132,14 +132,14 @@ async def _look(
     answer = None
     if needs.idempotency_key is not None:
         answer = await connection.fetchrow(sql.ANSWER, *key, needs.idempotency_key)
-    named = await filled(await by_id(connection, key, needs.ids), blobs)
+    named = await fill(await by_id(connection, key, needs.ids), blobs)
     seen = IntentInputs(
         head=log_head,
         branches={branch.number: branch for branch in rows},
         by_id={entry.id: entry for entry in named if entry.change_kind != Revision.STUB},
         by_seq={entry.seq: entry for entry in await by_seq(connection, key, needs.seqs)},
         answer=None if answer is None else IdempotencyRecord(*answer),
-        compactions=await compactions.found(connection, key, needs.compactions) if needs.compactions else (),
+        compactions=await compactions.find(connection, key, needs.compactions) if needs.compactions else (),
         since=await _since(connection, key, needs.since) if needs.since is not None else (),
         checkpoints=await checkpoints.look(connection, key, needs.checkpoints) if needs.checkpoints else None,
         revisions=revisions_of(named) if needs.every_revision else {},
@@ -205,7 +205,7 @@ async def _apply(
     now: int,
     blobs: Blobs | None,
 ) -> None:
-    branches, active = settled(seen, decision)
+    branches, active = branches_after(seen, decision)
     if decision.entries:
         await _write_entries(connection, key, decision.entries, seen.head, blobs)
     if decision.touches:

@@ -153,7 +153,7 @@ class PostgresNotes:
 
         async def work(connection: Connection) -> R:
             await connection.execute(LOCK, owner)  # one owner's changes come one after the other
-            decision = change.decide(await _seen(connection, owner, change.needs()), now)
+            decision = change.decide(await _notes_seen(connection, owner, change.needs()), now)
             await _apply(connection, owner, decision)
             return decision.result
 
@@ -223,7 +223,7 @@ class PostgresNotes:
         return await self._database.pool.read(work)
 
 
-async def _seen(connection: Connection, owner: str, needs: NoteNeeds) -> NotesSeen:
+async def _notes_seen(connection: Connection, owner: str, needs: NoteNeeds) -> NotesSeen:
     named = _read(await connection.fetch(BY_KEY, owner, *_columns(needs.keys))) if needs.keys else ()
     about = {topic: await _about(connection, owner, topic) for topic in needs.topics}
     places = await connection.fetch(PLACES, owner, list(needs.conversations)) if needs.conversations else ()

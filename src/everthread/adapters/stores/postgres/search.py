@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from everthread.adapters.stores.postgres import statements as sql
-from everthread.adapters.stores.postgres.blobs import filled
+from everthread.adapters.stores.postgres.blobs import fill
 from everthread.adapters.stores.postgres.log import living_head
 from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase
 from everthread.core.entries import Entry, entry_key
@@ -79,7 +79,7 @@ class PostgresSearch:
         found = await self._database.pool.read(
             lambda c: find_matches(c, owner, conversation, query, cap, any_word, basis)
         )
-        whole = await filled([one.entry for one in found.found], self._database.blobs)
+        whole = await fill([one.entry for one in found.found], self._database.blobs)
         return found._replace(found=[one._replace(entry=entry) for one, entry in zip(found.found, whole, strict=True)])
 
     async def postings(self, owner: str, conversation: str | None, terms: Sequence[Term], *, cap: int) -> Postings:
@@ -109,7 +109,7 @@ class PostgresSearch:
         self, owner: str, entry_keys: Sequence[int], named: Sequence[tuple[str, int]]
     ) -> Sequence[PlacedMessage]:
         found = await self._database.pool.read(lambda c: read_messages(c, owner, entry_keys, named))
-        whole = await filled([one.entry for one in found], self._database.blobs)
+        whole = await fill([one.entry for one in found], self._database.blobs)
         return [one._replace(entry=entry) for one, entry in zip(found, whole, strict=True)]
 
 

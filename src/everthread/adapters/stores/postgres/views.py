@@ -9,7 +9,7 @@ from everthread.adapters.jobs.postgres import PostgresJobs, put
 from everthread.adapters.stores.packed_records import pack, unpack
 from everthread.adapters.stores.postgres import compactions, log
 from everthread.adapters.stores.postgres import statements as sql
-from everthread.adapters.stores.postgres.blobs import filled_pairs
+from everthread.adapters.stores.postgres.blobs import fill_pairs
 from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase
 from everthread.adapters.stores.postgres.statements import ConversationKey
 from everthread.core.compactions import Compaction
@@ -33,11 +33,11 @@ class PostgresViews:
 
     async def inputs(self, ref: Ref, branch: BranchName) -> ViewInputs:
         found = await self._database.pool.read(lambda c: read_inputs(c, ref, branch))
-        return replace(found, pinned=await filled_pairs(found.pinned, self._database.blobs)) if found.pinned else found
+        return replace(found, pinned=await fill_pairs(found.pinned, self._database.blobs)) if found.pinned else found
 
     async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:
         async def work(connection: Connection) -> Sequence[Compaction]:
-            return await compactions.found(connection, (await log.living_head(connection, ref))[0], query)
+            return await compactions.find(connection, (await log.living_head(connection, ref))[0], query)
 
         return await self._database.pool.read(work)
 

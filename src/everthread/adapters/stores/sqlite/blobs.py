@@ -17,7 +17,7 @@ from everthread.core.failpoints import reach
 
 NOT_SET = "the database keeps large payloads in a blob store; open it with blobs=… or set EVERTHREAD_BLOBS"
 
-_told = threading.local()
+_raised = threading.local()
 """SQLite only reports that a function raised; the exception itself is kept here for the error translation."""
 
 
@@ -31,7 +31,7 @@ def add_blob_functions(connection: sqlite3.Connection, source: Callable[[], Blob
                 raise StoreError(NOT_SET)
             return blobs.get(name)
         except EverthreadError as problem:
-            _told.problem = problem
+            _raised.problem = problem
             raise
 
     connection.create_function("blob", 1, blob)
@@ -41,8 +41,8 @@ def cause_of(problem: BaseException) -> EverthreadError | None:
     """Return the exception that our SQL function raised, if that is what SQLite reports."""
     if "user-defined function raised exception" not in str(problem):
         return None
-    cause: EverthreadError | None = getattr(_told, "problem", None)
-    _told.problem = None
+    cause: EverthreadError | None = getattr(_raised, "problem", None)
+    _raised.problem = None
     return cause
 
 

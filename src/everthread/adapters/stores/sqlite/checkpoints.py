@@ -137,7 +137,7 @@ def look(connection: sqlite3.Connection, number: int, needs: CheckpointNeeds) ->
         thread=thread_from_row(rows[0] if rows else None),
         own=found.get(needs.id),
         parent=parent,
-        held=_held(connection, _around(number, parent)) if parent is not None and parent.id in holding else (),
+        held=_held_writes(connection, _around(number, parent)) if parent is not None and parent.id in holding else (),
     )
 
 
@@ -153,7 +153,7 @@ def _thread(connection: sqlite3.Connection, number: int) -> Thread:
     return thread_from_row(connection.execute(sql.THREAD, (number,)).fetchone())
 
 
-def _held(connection: sqlite3.Connection, span: tuple[int, int]) -> list[StoredWrite]:
+def _held_writes(connection: sqlite3.Connection, span: tuple[int, int]) -> list[StoredWrite]:
     return [write_from_row(row) for row in connection.execute(sql.HELD_WRITES, span)]
 
 

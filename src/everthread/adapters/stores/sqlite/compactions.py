@@ -70,7 +70,7 @@ def was_undone(connection: sqlite3.Connection, number: int, path: Sequence[Segme
     return any(is_on(path, branch, last_seq) for branch, last_seq in undone)
 
 
-def found(connection: sqlite3.Connection, number: int, query: CompactionQuery) -> list[Compaction]:
+def find(connection: sqlite3.Connection, number: int, query: CompactionQuery) -> list[Compaction]:
     """All that any part of the query names, oldest first."""
     by_id = {one.id: one for one in summaries_of(connection, number, query.path)}
     if query.over is not None:

@@ -84,7 +84,7 @@ class _Behind(NamedTuple):
     last: int
 
 
-class _Found(NamedTuple):
+class _Batch(NamedTuple):
     """What a batch of entries adds to the index, and to the counts made with it."""
 
     said: list[tuple[int, str]]
@@ -103,7 +103,7 @@ def _index_log(connection: sqlite3.Connection, behind: _Behind, limit: int, text
     number = behind.number
     span = (entry_key(number, behind.after), entry_key(number, behind.last), limit)
     rows = connection.execute(sql.TO_INDEX, span).fetchall()
-    found = _found(connection, rows, entry_key(number, behind.counted), limit, texts)
+    found = _read_batch(connection, rows, entry_key(number, behind.counted), limit, texts)
     scope = (owner_scope(behind.owner),)
     connection.executemany(sql.INSERT_WORDS, [(key, index_text(text, scope)) for key, text in found.said])
     connection.executemany(sql.SET_TOKENS, found.counted)
@@ -117,9 +117,9 @@ def _index_log(connection: sqlite3.Connection, behind: _Behind, limit: int, text
     return found.weight
 
 
-def _found(
+def _read_batch(
     connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]], used_until: int, limit: int, texts: UnindexedTexts
-) -> _Found:
+) -> _Batch:
     """Of the first rows, as many as a batch takes, those that are not erased; without a damaged one, of which `verify`
     tells, so that the others are still found. One loop over plain rows: it runs for every entry."""
     said: list[tuple[int, str]] = []
@@ -144,7 +144,7 @@ def _found(
             counted.append((known, key))
         if calling is not None and key > used_until:
             callers.append(calling)
-    return _Found(said, counted, callers, last, weight)
+    return _Batch(said, counted, callers, last, weight)
 
 
 def _read(connection: sqlite3.Connection, key: int, role: str, change_kind: int | None) -> Known:

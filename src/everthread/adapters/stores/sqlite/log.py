@@ -12,7 +12,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from everthread.adapters.jobs import sqlite as jobs
 from everthread.adapters.jobs.sqlite import SqliteJobs
-from everthread.adapters.stores.layout import last_said_at, payload_rows, revisions_of, row_payload, settled
+from everthread.adapters.stores.layout import branches_after, last_said_at, payload_rows, revisions_of, row_payload
 from everthread.adapters.stores.sqlite import checkpoints, compactions, id_index, turns
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.engine import SqliteDatabase
@@ -160,7 +160,7 @@ def _look(connection: sqlite3.Connection, ref: Ref, needs: Needs, id_index: IdIn
         by_id={entry.id: entry for entry in named if entry.change_kind != Revision.STUB},
         by_seq={entry.seq: entry for entry in by_seq(connection, number, needs.seqs)},
         answer=None if answer is None else IdempotencyRecord(*answer),
-        compactions=compactions.found(connection, number, needs.compactions) if needs.compactions else (),
+        compactions=compactions.find(connection, number, needs.compactions) if needs.compactions else (),
         since=_since(connection, number, needs.since) if needs.since is not None else (),
         checkpoints=None if needs.checkpoints is None else checkpoints.look(connection, number, needs.checkpoints),
         revisions=revisions_of(named) if needs.every_revision else {},
@@ -200,7 +200,7 @@ def _apply(
     now: int,
     blobs: Blobs | None,
 ) -> None:
-    branches, active = settled(seen, decision)
+    branches, active = branches_after(seen, decision)
     if decision.entries:
         _write_entries(connection, number, decision.entries, seen.head, blobs)
     for touch in decision.touches:

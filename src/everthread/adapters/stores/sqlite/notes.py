@@ -143,7 +143,7 @@ class SqliteNotes:
         now = self._database.now()
 
         def work(connection: sqlite3.Connection) -> R:
-            decision = change.decide(_seen(connection, owner, change.needs()), now)
+            decision = change.decide(_notes_seen(connection, owner, change.needs()), now)
             _apply(connection, owner, decision)
             return decision.result
 
@@ -219,7 +219,7 @@ class SqliteNotes:
         return await self._database.read_indexed(work)
 
 
-def _seen(connection: sqlite3.Connection, owner: str, needs: NoteNeeds) -> NotesSeen:
+def _notes_seen(connection: sqlite3.Connection, owner: str, needs: NoteNeeds) -> NotesSeen:
     named = (_one(connection, owner, key) for key in needs.keys)
     places = (connection.execute(PLACE, (owner, id)).fetchone() for id in needs.conversations)
     return NotesSeen(

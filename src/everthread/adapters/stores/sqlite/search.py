@@ -45,7 +45,7 @@ class SqliteSearch:
             first, last = _span(connection, owner, conversation)
             scope = [] if conversation is not None or _is_large(connection, owner) else [owner_scope(owner)]
             matching = connection.execute(sql.MATCH, (fts5_match(query, scope, any_term=any_word), first, last))
-            keys = list(islice(_owned(connection, owner, (row[0] for row in matching)), cap + 1))
+            keys = list(islice(_keep_owned(connection, owner, (row[0] for row in matching)), cap + 1))
             rows = (connection.execute(sql.MATCHED_ENTRY, (key, owner)).fetchone() for key in keys[:cap])
             return WordMatches(
                 found=[WordMatch(row[0], Entry._make(row[2:]), row[1]) for row in rows if row is not None],
@@ -108,7 +108,7 @@ def read_postings(
     is_cut = any(len(keys) > cap for keys in found.values())
     found = {term: keys[-cap:] for term, keys in found.items()}
     if conversation is None:
-        found = _owned_of(connection, owner, found)
+        found = _keep_owned_of_each(connection, owner, found)
     return Postings(found, total, is_cut)
 
 
@@ -124,7 +124,7 @@ def _is_large(connection: sqlite3.Connection, owner: str) -> bool:
     return bool(owned >= _LARGE_SHARE * (of_all or 0))
 
 
-def _owned(connection: sqlite3.Connection, owner: str, keys: Iterable[int]) -> Iterator[int]:
+def _keep_owned(connection: sqlite3.Connection, owner: str, keys: Iterable[int]) -> Iterator[int]:
     """Those of this owner; each conversation is asked for its owner once."""
     known: dict[int, bool] = {}
     for key in keys:
@@ -135,7 +135,9 @@ def _owned(connection: sqlite3.Connection, owner: str, keys: Iterable[int]) -> I
             yield key
 
 
-def _owned_of(connection: sqlite3.Connection, owner: str, found: dict[Term, list[int]]) -> dict[Term, list[int]]:
+def _keep_owned_of_each(
+    connection: sqlite3.Connection, owner: str, found: dict[Term, list[int]]
+) -> dict[Term, list[int]]:
     """The same without what others own; all conversations are asked for at once, since a common word is in many."""
     numbers = {key >> SEQ_BITS for keys in found.values() for key in keys}
     owned = {row[0] for row in connection.execute(sql.OWNED, (json.dumps(list(numbers)), owner))}

@@ -33,7 +33,7 @@ class SqliteViews:
         return await self._database.engine.read(lambda c: read_inputs(c, ref, branch))
 
     async def compactions(self, ref: Ref, query: CompactionQuery) -> Sequence[Compaction]:
-        return await self._database.engine.read(lambda c: compactions.found(c, log.living_head(c, ref)[0], query))
+        return await self._database.engine.read(lambda c: compactions.find(c, log.living_head(c, ref)[0], query))
 
     async def all_compactions(self, ref: Ref, *, after: CompactionPosition | None, limit: int) -> Sequence[Compaction]:
         return await self._database.engine.read(lambda c: compactions.page(c, log.living_head(c, ref)[0], after, limit))

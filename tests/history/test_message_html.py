@@ -6,27 +6,27 @@ from html.parser import HTMLParser
 
 import pytest
 
-from everthread.history.said_as_html import said_as_html
+from everthread.history.message_html import message_html
 
 
 def test_fenced_code_is_a_block_and_the_rest_are_paragraphs() -> None:
-    shown = said_as_html("Try this:\n\n```python\nif a < b:\n    go()\n```\nDone.", is_markdown=True)
+    shown = message_html("Try this:\n\n```python\nif a < b:\n    go()\n```\nDone.", is_markdown=True)
     assert shown == "<p>Try this:</p>\n<pre>if a &lt; b:\n    go()</pre>\n<p>Done.</p>\n"
 
 
 def test_code_that_is_never_closed_goes_to_the_end() -> None:
-    assert said_as_html("```\na\nb", is_markdown=False) == "<pre>a\nb</pre>\n"
+    assert message_html("```\na\nb", is_markdown=False) == "<pre>a\nb</pre>\n"
 
 
 def test_a_fence_inside_a_longer_one_is_code() -> None:
-    assert said_as_html("````md\n```\nx\n```\n````", is_markdown=True) == "<pre>```\nx\n```</pre>\n"
+    assert message_html("````md\n```\nx\n```\n````", is_markdown=True) == "<pre>```\nx\n```</pre>\n"
 
 
 def test_bold_words_and_code_in_a_line_are_marked_in_answers_alone() -> None:
     text = "only **transient** failures of `make test`, 2 ** 3 ** 4"
-    assert said_as_html(text, is_markdown=False) == f"<p>{text}</p>\n"
+    assert message_html(text, is_markdown=False) == f"<p>{text}</p>\n"
     marked = "<p>only <strong>transient</strong> failures of <code>make test</code>, 2 ** 3 ** 4</p>\n"
-    assert said_as_html(text, is_markdown=True) == marked
+    assert message_html(text, is_markdown=True) == marked
 
 
 @pytest.mark.parametrize(
@@ -36,10 +36,10 @@ def test_no_tag_comes_out_of_what_was_said(text: str) -> None:
     found: list[str] = []
     parser = HTMLParser()
     parser.handle_starttag = lambda tag, attrs: found.append(tag)  # type: ignore[method-assign]
-    parser.feed(said_as_html(text, is_markdown=True))
+    parser.feed(message_html(text, is_markdown=True))
     assert set(found) <= {"p", "pre", "code", "strong"}
 
 
 def test_a_megabyte_of_marks_is_no_trouble() -> None:
     for piece in ("```\n", "`", "**a", "~~~x\n", "**a** "):
-        assert said_as_html(piece * (1_000_000 // len(piece)), is_markdown=True)
+        assert message_html(piece * (1_000_000 // len(piece)), is_markdown=True)

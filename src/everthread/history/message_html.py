@@ -1,4 +1,4 @@
-"""What was said, as HTML for a page that is read: code as code and, in answers, bold words and code in a line.
+"""The text of a message as HTML, for a page to be read: code as code and, in answers, bold words and code in a line.
 
 Everything else stays as it was written, and nothing that was said becomes a tag.
 """
@@ -13,7 +13,7 @@ _FENCED: Final = re.compile(r"^(`{3,}|~{3,})[^\n`]*\n(.*?)(?:^\1[`~]*[ \t]*$|\Z)
 _SPAN: Final = re.compile(r"`([^`\n]{1,500})`|\*\*(?=\S)([^*\n]{1,500}?)(?<=\S)\*\*")
 
 
-def said_as_html(text: str, *, is_markdown: bool) -> str:
+def message_html(text: str, *, is_markdown: bool) -> str:
     """Paragraphs and blocks of code; the words as they are, or with their marks turned into tags."""
     parts, done = [], 0
     for block in _FENCED.finditer(text):
