@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -56,7 +56,7 @@ async def _add(cli: Invocation, et: Everthread, collection: str, file: Path, nam
         print_error(f"{file}: {problem}", code=problem.code, as_json=cli.out.json)
         return False
     if cli.out.json:
-        cli.out.document(_as_json(added))
+        cli.out.document(added)
     else:
         cli.out.text(f"{added.outcome:<8} {one_line(added.id)}  {counted(added.passages, 'passage')}")
     return True
@@ -97,14 +97,10 @@ async def list_documents(
 def _show(cli: Invocation, found: Sequence[Document]) -> None:
     if cli.out.json:
         for one in found:
-            cli.out.document(_as_json(one))
+            cli.out.document(one)
     else:
         rows = [(one.id, one.media_type, one.passages, one.characters, format_time(one.added_at)) for one in found]
         cli.out.table(("document", "type", ">passages", ">characters", "added"), rows)
-
-
-def _as_json(document: Document) -> dict[str, Any]:
-    return {name: getattr(document, name) for name in document.__dataclass_fields__}
 
 
 @command(kb, "rm")

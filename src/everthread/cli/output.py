@@ -41,6 +41,11 @@ def one_line(text: str) -> str:
     return " ".join(printable(text).split("\n")).replace("\t", " ")
 
 
+def cut(text: str, most: int) -> str:
+    """At most so many characters, the last one "…" where there were more."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def format_time(at: datetime | None) -> str:
     """A time for people, in UTC."""
     return "" if at is None else at.strftime("%Y-%m-%d %H:%M:%S")

@@ -190,8 +190,12 @@ def _is_message(item: Any) -> bool:
 
 
 def _payload(message: Any) -> Payload:
-    dumped = dict(message) if isinstance(message, Mapping) else message.model_dump(warnings=False)
-    plain: Payload = orjson.loads(orjson.dumps(dumped, default=str, option=orjson.OPT_NON_STR_KEYS))
+    return _as_json(message if isinstance(message, Mapping) else message.model_dump(warnings=False))
+
+
+def _as_json(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy in which what JSON does not know is text."""
+    plain: dict[str, Any] = orjson.loads(orjson.dumps(dict(fields), default=str, option=orjson.OPT_NON_STR_KEYS))
     return plain
 
 
@@ -282,7 +286,7 @@ async def read(
         "tasks": [],
         "checkpoint": None if found is None or found.config is None else dict(found.config),
         "parent_checkpoint": None if found is None or found.parent is None else dict(found.parent),
-        "metadata": {} if found is None else _plain(found.metadata),
+        "metadata": {} if found is None else _as_json(found.metadata),
         "created_at": None if found is None else found.created_at,
         "source": _source(count, only),
         "archived_count": count,
@@ -292,11 +296,6 @@ async def read(
         "gaps": gaps,
         "next_cursor": rest,
     }
-
-
-def _plain(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    plain: dict[str, Any] = orjson.loads(orjson.dumps(dict(metadata), default=str, option=orjson.OPT_NON_STR_KEYS))
-    return plain
 
 
 def _source(count: int, only: Sequence[Only]) -> Source:

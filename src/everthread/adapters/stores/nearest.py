@@ -6,7 +6,7 @@ import sys
 from array import array
 from collections.abc import Sequence
 from heapq import nlargest
-from operator import mul
+from operator import itemgetter, mul
 
 
 def nearest(rows: Sequence[tuple[int, bytes]], vector: bytes, limit: int) -> list[tuple[int, float]]:
@@ -15,11 +15,8 @@ def nearest(rows: Sequence[tuple[int, bytes]], vector: bytes, limit: int) -> lis
     if not alike:
         return []
     scores = _scores([kept for _, kept in alike], vector)
-    return nlargest(limit, ((number, score) for (number, _), score in zip(alike, scores, strict=True)), key=_score)
-
-
-def _score(pair: tuple[int, float]) -> float:
-    return pair[1]
+    numbers = [number for number, _ in alike]
+    return nlargest(limit, zip(numbers, scores, strict=True), key=itemgetter(1))
 
 
 def _scores(kept: Sequence[bytes], vector: bytes) -> list[float]:

@@ -109,10 +109,12 @@ async def restore_sqlite(
 
     When the copy does not verify, `Restored.report` says so and the old database stands untouched.
     """
+    from everthread.adapters.stores.sqlite import SqliteStore  # noqa: PLC0415 - only where there is SQLite
+
     target = _free_place(target, force)
     with _lock(target) as old, _copy_of(source, target) as copy:
         applied = _erase_again(copy, [*old.erasures, *erasures], blobs)
-        report, revoked = await _verified(copy, blobs, old.access)
+        report, revoked = await revoke_and_verify(SqliteStore(copy, blobs=blobs), old.access)
         kept = _take_place(copy, target, keep_old) if report.ok else None
     return Restored(erasures=applied, is_old_list_read=old.is_readable, kept=kept, report=report, revoked=revoked)
 
@@ -195,7 +197,7 @@ def access_of(keys: Iterable[Any], shares: Iterable[Any]) -> Access:
     return Access(frozenset(row[0] for row in keys), found)
 
 
-async def revoke_again(store: Store, access: Access) -> Revoked:
+async def _revoke_again(store: Store, access: Access) -> Revoked:
     """Revoke the keys and links of a backup that were revoked, or replaced by others, since it was made."""
     keys = links = 0
     for key in await store.api_keys.list(None):
@@ -298,13 +300,11 @@ def _erase_one(connection: sqlite3.Connection, erasure: Erasure) -> None:
     connection.execute("RELEASE one")
 
 
-async def _verified(copy: Path, blobs: Blobs | None, access: Access) -> tuple[VerifyReport, Revoked]:
-    from everthread.adapters.stores.sqlite import SqliteStore  # noqa: PLC0415 - only where there is SQLite
-
-    store = SqliteStore(copy, blobs=blobs)
+async def revoke_and_verify(store: Store, access: Access) -> tuple[VerifyReport, Revoked]:
+    """Open a restored database, revoke again what was revoked before, and verify it."""
     await store.open()
     try:
-        revoked = await revoke_again(store, access)
+        revoked = await _revoke_again(store, access)
         return await verifying.verify(store), revoked
     finally:
         await store.close()

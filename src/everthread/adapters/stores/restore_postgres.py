@@ -25,15 +25,12 @@ from everthread.adapters.stores.restore import (
     Access,
     Erasure,
     Restored,
-    Revoked,
     access_of,
-    revoke_again,
+    revoke_and_verify,
 )
 from everthread.core.blobs import Blobs
 from everthread.core.clock import from_micros, system_clock, to_micros
 from everthread.core.errors import Conflict, NotFound, StoreDamaged
-from everthread.core.nouns import VerifyReport
-from everthread.history import verify as verifying
 
 JOBS_ASIDE = f"{ASIDE}_jobs"
 
@@ -86,7 +83,7 @@ async def restore_postgres(
             await dump.restore(url, source)
             await _bring_up_to_date(connection, address, source)
             applied = await _erase_again(connection, [*old, *erasures], blobs)
-            report, revoked = await _verified(url, blobs, access)
+            report, revoked = await revoke_and_verify(PostgresStore(url, blobs=blobs), access)
             is_done = report.ok
         finally:
             if not is_done:
@@ -211,13 +208,3 @@ async def _erase_one(connection: Connection, erasure: Erasure, blobs: Blobs | No
         await connection.execute("ROLLBACK TO one")
         await connection.execute(sql.INSERT_ERASURE, *erasure[:3], at)
     await connection.execute("RELEASE one")
-
-
-async def _verified(url: str, blobs: Blobs | None, access: Access) -> tuple[VerifyReport, Revoked]:
-    store = PostgresStore(url, blobs=blobs)
-    await store.open()
-    try:
-        revoked = await revoke_again(store, access)
-        return await verifying.verify(store), revoked
-    finally:
-        await store.close()

@@ -19,7 +19,7 @@ from rich.markdown import Markdown
 from rich.status import Status
 from rich.text import Text
 
-from everthread.cli.output import Output, counted, one_line, printable
+from everthread.cli.output import Output, counted, cut, one_line, printable
 from everthread.core.turn_events import (
     Compacted,
     Done,
@@ -119,12 +119,12 @@ def call_line(call: ToolCall) -> str:
     """`read_file(path="a.md")`."""
     given = call.arguments.items()
     arguments = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False, default=str)}" for name, value in given)
-    return f"{one_line(call.name)}({_cut(one_line(arguments), _ARGUMENTS_CHARACTERS)})"
+    return f"{one_line(call.name)}({cut(one_line(arguments), _ARGUMENTS_CHARACTERS)})"
 
 
 def result_line(result: ToolResult) -> str:
     """`ok, 0.1 s: 3 files`."""
-    first = _cut(one_line(result.text.strip().partition("\n")[0]), _RESULT_CHARACTERS)
+    first = cut(one_line(result.text.strip().partition("\n")[0]), _RESULT_CHARACTERS)
     return f"{'ok' if result.ok else 'failed'}, {result.seconds:.1f} s{f': {first}' if first else ''}"
 
 
@@ -148,10 +148,6 @@ def whole_call(call: ToolCall, result: ToolResult | None) -> str:
     """A call with all its arguments and its result."""
     arguments = json.dumps(dict(call.arguments), ensure_ascii=False, indent=2)
     return printable(f"{call.name} {arguments}\n{'(no result)' if result is None else result.text}")
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 class Screen(Protocol):

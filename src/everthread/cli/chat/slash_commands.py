@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from everthread.cli.output import counted, format_bytes, format_time, one_line
+from everthread.cli.output import counted, cut, format_bytes, format_time, one_line
 from everthread.compaction.policy import window_bounds
 from everthread.context import read_view
 from everthread.context.budget import Budget
@@ -125,17 +125,13 @@ async def resume(console: ChatConsole, name: str) -> str:
 async def recap(conversation: Conversation) -> str:
     """Where a conversation was left: its title and its last messages."""
     said = [one for one in await conversation.tail(_RECAP_READ) if one.text and one.role in ("user", "assistant")]
-    lines = [f"{_speaker(one)}: {_shortened(one_line(one.text))}" for one in said[-_RECAP_SHOWN:]]
+    lines = [f"{_speaker(one)}: {cut(one_line(one.text), _RECAP_CHARACTERS)}" for one in said[-_RECAP_SHOWN:]]
     title = one_line(conversation.title or "") or conversation.id
     return "\n".join([f"Continuing “{title}”, {counted(conversation.info.message_count, 'message')}.", *lines])
 
 
 def _speaker(message: Message) -> str:
     return message.name or ("you" if message.role == "user" else message.role)
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _RECAP_CHARACTERS else f"{text[: _RECAP_CHARACTERS - 1]}…"
 
 
 async def fork(console: ChatConsole, seq: str) -> str:
