@@ -17,7 +17,8 @@ from starlette.types import Message
 import everthread
 from everthread import NotFound
 from everthread.http.auth import LOCAL_CALLER
-from everthread.http.middleware import EventStreamMiddleware, EventStreams, RequestMetrics
+from everthread.http.middleware import EventStreamMiddleware, EventStreams
+from everthread.http.request_metrics import RequestMetrics
 from everthread.http.sse import EventStreamResponse
 from tests.forkserver import Child, ForkServer
 from tests.http.served import API, Event, events, process, scripted, text_of

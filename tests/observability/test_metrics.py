@@ -15,7 +15,7 @@ import everthread
 from everthread import CompactionPolicy, Everthread, Pace, RecallPolicy
 from everthread.adapters.observability.metrics import PrometheusMetrics
 from everthread.compaction.policy import Trigger
-from everthread.http.middleware import RequestMetrics
+from everthread.http.request_metrics import RequestMetrics
 from everthread.testing import FakeEmbedder, ScriptedModel
 from everthread.turn import run_turn
 from everthread.turn.agent import TurnLimits

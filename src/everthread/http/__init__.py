@@ -2,7 +2,7 @@
 
     server         `everthread serve`: which addresses need a key, uvicorn, and how it stops
     app            `create_app(et, settings)`: the middleware in its order, and the routers behind it
-    middleware     request log and metrics, security headers, body limits, encoded slashes
+    middleware     request log, event streams, security headers, body limits, encoded slashes
     auth           who calls: API keys, tokens, or this machine's own user; and how often
     idempotency    the same Idempotency-Key, the same response
     dependencies   what every route takes: the caller, the database, a conversation, pages
@@ -10,7 +10,7 @@
     responses      JSON out, whatever a message holds
     sse            server-sent events
     turn_service   turns as clients follow them, detached from connections
-    health         /healthz, /readyz, /metrics, and what LangGraph's clients ask first
+    health         /healthz, /readyz, /metrics (with `request_metrics`), and what LangGraph's clients ask first
     page           the page at /
     v1/            /api/v1
     protocol/      the LangGraph server protocol, at the root

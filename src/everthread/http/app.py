@@ -30,11 +30,11 @@ from everthread.http.middleware import (
     EventStreamMiddleware,
     EventStreams,
     RequestLogMiddleware,
-    RequestMetrics,
     SecurityHeadersMiddleware,
 )
 from everthread.http.protocol import server_state as protocol_state
 from everthread.http.protocol.cron_runner import CronRunner
+from everthread.http.request_metrics import RequestMetrics
 from everthread.http.turn_service import TurnService
 from everthread.http.v1 import shares
 from everthread.http.v1.about import Demo
@@ -85,7 +85,7 @@ def create_app(
     )
     admission = Admission(limits, metrics.count_admission)
     streams = EventStreams(settings.max_streams, settings.max_streams_per_owner)
-    metrics.watch(admission, streams)
+    metrics.watch(admission, lambda: streams.open)
     app = FastAPI(
         title="everthread",
         version=version("everthread"),

@@ -13,7 +13,7 @@ from everthread.core.errors import StoreError
 from everthread.http.admission import stopping_problem
 from everthread.http.dependencies import COMMON_DEPENDENCIES, EverthreadDep
 from everthread.http.errors import COMMON_PROBLEMS, HttpProblem, problem_responses
-from everthread.http.middleware import RequestMetrics
+from everthread.http.request_metrics import RequestMetrics
 from everthread.http.responses import JsonResponse
 from everthread.instance import Everthread
 
