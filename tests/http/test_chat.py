@@ -15,7 +15,7 @@ from fastapi import FastAPI
 
 import everthread
 from everthread import Everthread, Invalid
-from everthread.adapters.models.named_models import LOCAL_DEFAULT
+from everthread.adapters.models.weights import LOCAL_DEFAULT
 from everthread.http import model_names
 from everthread.http.app import create_app
 from everthread.settings import Settings
@@ -104,7 +104,6 @@ async def test_no_request_names_a_file_of_the_server(client: httpx.AsyncClient, 
 
 
 def test_the_model_that_answers_without_settings_may_be_named() -> None:
-    assert model_names.ANSWERS_WITHOUT_SETTINGS == LOCAL_DEFAULT
     model_names.check_model(LOCAL_DEFAULT, Settings())
     with pytest.raises(Invalid, match="only the settings of the server"):
         model_names.check_model(LOCAL_DEFAULT, Settings(model="scripted:echo"))

