@@ -49,7 +49,7 @@ from everthread.core.turn_events import TurnEvent, from_stored
 from everthread.core.turns import Turn, TurnQuery, TurnState
 from everthread.history import export as exporting
 from everthread.history import ingest, intents, read, turn_intents
-from everthread.history.arguments import check_branch, check_count
+from everthread.history.arguments import MAX_TITLE_CHARACTERS, check_branch, check_count
 from everthread.history.framework_summaries import FRAMEWORK, of_frameworks
 from everthread.history.search import search_by_words
 from everthread.history.turn_events import read_events
@@ -65,7 +65,6 @@ from everthread.recall.search import RecallHits, active_path, recall, search_by_
 from everthread.runtime import MISSED_VECTORS, TO_EMBED, Runtime
 
 _PAGE: Final = 200
-MAX_TITLE_CHARACTERS: Final = 1000
 MAX_QUERY_CHARACTERS: Final = 100_000
 _MOST_TRIES: Final = 10
 _OFFLOAD_BYTES: Final = 65_536

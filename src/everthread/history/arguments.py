@@ -6,6 +6,7 @@ from everthread.core.errors import Invalid
 from everthread.core.log import BranchName
 from everthread.core.nouns import Branch
 
+MAX_TITLE_CHARACTERS = 1000
 MAX_COUNT = (1 << 32) - 1
 """The greatest possible length of a log: stores keep a seq in 32 bits of their keys."""
 

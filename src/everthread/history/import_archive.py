@@ -31,10 +31,10 @@ from everthread.core.nouns import ConversationInfo, Ref
 from everthread.core.ports import NewConversation, Store
 from everthread.history import verify
 from everthread.history.archive import VERSION
+from everthread.history.arguments import MAX_TITLE_CHARACTERS
 from everthread.history.ingest import MAX_DEPTH, count_raw, dump
 from everthread.history.payload_json import nesting_depth
 
-MAX_TITLE_CHARACTERS = 1000
 _MAX_BYTES = 16 * 1024**3
 _STEP_BYTES = 64
 """How much is unpacked at once. The smallest block of zstd is three bytes and a byte that is repeated 128 KiB long,

@@ -36,6 +36,10 @@ from everthread.text.words import index_text
 LARGE_BYTES = 65_536
 """Payloads over this size live in a table of their own, so that reading the log's pages stays cheap."""
 
+NEWEST = 1 << 62
+"""Above every number of a row: a page before it begins with the newest."""
+NO_BLOB_STORE = "the database keeps large payloads in a blob store; open it with blobs=… or set EVERTHREAD_BLOBS"
+
 _LONG_TEXT_BYTES = 16
 
 INSERT_COLUMNS = """

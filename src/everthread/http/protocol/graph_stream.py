@@ -20,6 +20,7 @@ from langchain_core._api import LangChainBetaWarning
 from langchain_core.messages import BaseMessage, BaseMessageChunk, message_chunk_to_message
 from langgraph.constants import TAG_HIDDEN
 
+from everthread.core.turn_events import END, ERROR
 from everthread.http.protocol.graphs import Graph
 from everthread.http.protocol.run_events import RunEvent, RunEventLog
 from everthread.http.protocol.run_request import Mode, RunRequest
@@ -27,6 +28,8 @@ from everthread.http.protocol.serialization import JsonObject, checkpoint_out, d
 from everthread.text.secrets import redact_secrets
 
 METADATA = "metadata"
+LIFECYCLE = frozenset({METADATA, ERROR, END})
+"""The kinds of events about the run itself, which every reader gets."""
 
 VERSION_2 = "2/"
 """Prefix of the kinds of version 2's events."""

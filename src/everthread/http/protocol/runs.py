@@ -38,7 +38,7 @@ from everthread.http.protocol.dependencies import (
     select_fields,
 )
 from everthread.http.protocol.graph_runs import GraphRuns
-from everthread.http.protocol.graph_stream import METADATA
+from everthread.http.protocol.graph_stream import LIFECYCLE
 from everthread.http.protocol.graphs import OpenGraphs
 from everthread.http.protocol.run_events import RunEvent
 from everthread.http.protocol.run_request import Mode, RunBody, RunRequest, parse_run_request
@@ -49,7 +49,6 @@ from everthread.http.sse import EventStreamResponse, encode_frame
 router = APIRouter(tags=["LangGraph: runs"])
 _KEEPALIVE_SECONDS = 5.0
 """How often a waiting response sends a line break: proxies give up on a silent connection."""
-_ALWAYS_SENT = frozenset({METADATA, ERROR, END})
 LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", max_length=64)]
 
 
@@ -266,7 +265,7 @@ async def _follow(
 
 def _is_in_modes(kind: str, modes: Sequence[str]) -> bool:
     name = kind.partition("|")[0].partition("/")[0]
-    return name in _ALWAYS_SENT or name in modes or (name == "messages" and "messages-tuple" in modes)
+    return name in LIFECYCLE or name in modes or (name == "messages" and "messages-tuple" in modes)
 
 
 @router.get("/threads/{thread_id}/runs/{run_id}/join")

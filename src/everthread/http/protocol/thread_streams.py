@@ -16,11 +16,10 @@ from starlette.responses import Response
 from everthread.conversation import Conversation
 from everthread.core.errors import Invalid
 from everthread.core.nouns import Ref
-from everthread.core.turn_events import END, ERROR
 from everthread.core.turns import Turn
 from everthread.http.protocol.dependencies import EVENT_STREAM, GraphRunsDep, ListParameter, ThreadDep
 from everthread.http.protocol.graph_runs import GraphRuns
-from everthread.http.protocol.graph_stream import METADATA
+from everthread.http.protocol.graph_stream import LIFECYCLE
 from everthread.http.protocol.run_events import RunEvent
 from everthread.http.protocol.run_rows import is_visible_run
 from everthread.http.protocol.runs import LastEventId
@@ -32,7 +31,6 @@ ThreadMode = Literal["run_modes", "lifecycle", "state_update"]
 _MAX_RUNS = 1000
 _PAGE = 20
 _EVENT_ID = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15}))?")
-_LIFECYCLE = frozenset({METADATA, ERROR, END})
 
 
 class EventPosition(NamedTuple):
@@ -77,7 +75,7 @@ def _position(last_event_id: str | None) -> EventPosition | None:
 
 def _is_in_modes(kind: str, modes: list[ThreadMode]) -> bool:
     name = kind.partition("|")[0]
-    return "run_modes" in modes or name in _LIFECYCLE or ("state_update" in modes and name == "values")
+    return "run_modes" in modes or name in LIFECYCLE or ("state_update" in modes and name == "values")
 
 
 async def _follow_runs(

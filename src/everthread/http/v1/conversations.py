@@ -8,9 +8,9 @@ from fastapi import APIRouter, Query, Request
 from pydantic import Field
 from starlette.responses import Response
 
-from everthread.conversation import MAX_TITLE_CHARACTERS
 from everthread.core.ids import MAX_ID_CHARACTERS
 from everthread.core.ports import ListOrder
+from everthread.history.arguments import MAX_TITLE_CHARACTERS
 from everthread.http.dependencies import (
     CallerDep,
     ConversationDep,

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 
+from everthread.adapters.stores.layout import NO_BLOB_STORE
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.pool import Connection
 from everthread.core.blobs import REFERENCE, Blobs
 from everthread.core.entries import Entry
 from everthread.core.errors import StoreError
 from everthread.core.failpoints import reach
-
-NOT_SET = "the database keeps large payloads in a blob store; open it with blobs=… or set EVERTHREAD_BLOBS"
 
 
 async def fill(entries: Iterable[Entry], blobs: Blobs | None) -> list[Entry]:
@@ -32,7 +31,7 @@ def _is_outside(entry: Entry) -> bool:
 
 async def _fill(entry: Entry, blobs: Blobs | None) -> Entry:
     if blobs is None or entry.raw is None:
-        raise StoreError(NOT_SET)
+        raise StoreError(NO_BLOB_STORE)
     return entry._replace(raw=await asyncio.to_thread(blobs.get, entry.raw.removeprefix(REFERENCE).decode()))
 
 

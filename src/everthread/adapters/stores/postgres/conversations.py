@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from everthread.adapters.stores.layout import info_from_row, next_position
+from everthread.adapters.stores.layout import NEWEST, info_from_row, next_position
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase
 from everthread.core.chain import SettingsChange, genesis, next_change
@@ -15,8 +15,6 @@ from everthread.core.errors import Conflict, Erased, Invalid, NotFound
 from everthread.core.failpoints import reach
 from everthread.core.nouns import ConversationInfo, Ref
 from everthread.core.ports import ListOrder, ListPosition, NewConversation
-
-_NEWEST = 1 << 62
 
 
 class PostgresConversations:
@@ -47,9 +45,9 @@ class PostgresConversations:
         parent_id: str | None,
         order: ListOrder = "created",
     ) -> tuple[Sequence[ConversationInfo], ListPosition | None]:
-        before = _NEWEST if position is None else max(0, min(position.number, _NEWEST))
+        before = NEWEST if position is None else max(0, min(position.number, NEWEST))
         statement = (sql.LIST_CONVERSATIONS if parent_id is None else sql.LIST_CHILDREN)[order]
-        said_before = () if order == "created" else (_NEWEST if position is None else position.said_at,)
+        said_before = () if order == "created" else (NEWEST if position is None else position.said_at,)
         parent = () if parent_id is None else (parent_id,)
         values = (owner, include_deleted, limit + 1, before, *said_before, *parent)
         found = await self._database.pool.read(lambda c: numbered_conversations(c, statement, *values))

@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from everthread.adapters.stores.layout import NO_BLOB_STORE
 from everthread.adapters.stores.postgres import blobs, dump, erase, errors, log
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.conversations import numbered_conversations
@@ -87,7 +88,7 @@ class PostgresMaintenance:
             if not doomed:
                 return ()
             if kept is None:
-                return (f"{len(doomed)} blobs: {blobs.NOT_SET}",)
+                return (f"{len(doomed)} blobs: {NO_BLOB_STORE}",)
             await self._database.pool.write(lambda c: blobs.delete_doomed(c, kept))
         except StoreError as problem:
             return (f"blobs of what was erased (the next opening of the database tries again): {problem}",)

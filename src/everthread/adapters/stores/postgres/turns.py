@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from everthread.adapters.stores.layout import NEWEST
 from everthread.adapters.stores.packed_events import pack, unpack
 from everthread.adapters.stores.postgres import turn_statements as sql
 from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase
@@ -16,8 +17,6 @@ from everthread.core.errors import NotFound
 from everthread.core.log import Decision
 from everthread.core.nouns import Ref
 from everthread.core.turns import Change, EventBatch, HeldTurn, StoredEvent, Turn, TurnNeeds, TurnQuery
-
-_NEWEST = 1 << 62
 
 
 class PostgresTurns:
@@ -31,7 +30,7 @@ class PostgresTurns:
 
     async def list(self, query: TurnQuery) -> Sequence[Turn]:
         async def work(connection: Connection) -> Sequence[Turn]:
-            before = _NEWEST if query.before is None else query.before
+            before = NEWEST if query.before is None else query.before
             states = [STATES.index(state) for state in query.states]
             rows = await connection.fetch(sql.LISTED, query.owner, query.conversation, before, states, query.limit)
             return [turn_from_row(row) for row in rows]

@@ -10,12 +10,11 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
+from everthread.adapters.stores.layout import NO_BLOB_STORE
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.core.blobs import Blobs
 from everthread.core.errors import EverthreadError, StoreError
 from everthread.core.failpoints import reach
-
-NOT_SET = "the database keeps large payloads in a blob store; open it with blobs=… or set EVERTHREAD_BLOBS"
 
 _raised = threading.local()
 """SQLite only reports that a function raised; the exception itself is kept here for the error translation."""
@@ -28,7 +27,7 @@ def add_blob_functions(connection: sqlite3.Connection, source: Callable[[], Blob
         try:
             blobs = source()
             if blobs is None:
-                raise StoreError(NOT_SET)
+                raise StoreError(NO_BLOB_STORE)
             return blobs.get(name)
         except EverthreadError as problem:
             _raised.problem = problem

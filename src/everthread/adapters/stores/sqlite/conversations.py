@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from everthread.adapters.stores.layout import info_from_row, next_position
+from everthread.adapters.stores.layout import NEWEST, info_from_row, next_position
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.engine import SqliteDatabase
 from everthread.core.chain import SettingsChange, genesis, next_change
@@ -17,7 +17,6 @@ from everthread.core.failpoints import reach
 from everthread.core.nouns import ConversationInfo, Ref
 from everthread.core.ports import ListOrder, ListPosition, NewConversation
 
-_NEWEST = 1 << 62
 _COLUMNS = ("title", "metadata", "is_active", "deleted_at")
 
 
@@ -52,8 +51,8 @@ class SqliteConversations:
         statement = (sql.LIST_CONVERSATIONS if parent_id is None else sql.LIST_CHILDREN)[order]
         values = {
             "owner": owner,
-            "before": _NEWEST if position is None else min(position.number, _NEWEST),
-            "said_before": _NEWEST if position is None else position.said_at,
+            "before": NEWEST if position is None else min(position.number, NEWEST),
+            "said_before": NEWEST if position is None else position.said_at,
             "include_deleted": include_deleted,
             "parent": parent_id,
             "limit": limit + 1,

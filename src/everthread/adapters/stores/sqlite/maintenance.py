@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from everthread.adapters.stores.layout import NO_BLOB_STORE
 from everthread.adapters.stores.restore import unfinished
 from everthread.adapters.stores.sqlite import blobs, compactions, erase, log
 from everthread.adapters.stores.sqlite import statements as sql
@@ -94,7 +95,7 @@ class SqliteMaintenance:
             if not doomed:
                 return ()
             if kept is None:
-                return (f"{len(doomed)} blobs: {blobs.NOT_SET}",)
+                return (f"{len(doomed)} blobs: {NO_BLOB_STORE}",)
             await engine.write(lambda c: blobs.delete_doomed(c, kept))
         except StoreError as problem:
             return (f"blobs of what was erased (the next opening of the database tries again): {problem}",)

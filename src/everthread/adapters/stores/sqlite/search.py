@@ -14,6 +14,7 @@ from itertools import islice
 
 import orjson
 
+from everthread.adapters.stores.layout import NEWEST
 from everthread.adapters.stores.sqlite import indexing, log
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.engine import SqliteDatabase
@@ -25,7 +26,6 @@ from everthread.core.ports import PlacedMessage, Postings, WordMatch, WordMatche
 from everthread.core.queries import Group, Query, Term
 from everthread.history.search_query import fts5_match, has_term
 
-_NEWEST = 1 << 62
 _LARGE_SHARE = 0.2
 """From this share of all conversations on, an owner's matches are found by passing over those of others."""
 COUNT_CAP = 10_000
@@ -114,7 +114,7 @@ def read_postings(
 
 def _span(connection: sqlite3.Connection, owner: str, conversation: str | None) -> tuple[int, int]:
     if conversation is None:
-        return 0, _NEWEST
+        return 0, NEWEST
     number, _, _ = log.living_head(connection, Ref(owner, conversation))
     return number << SEQ_BITS, entry_key(number, SEQ_MASK)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from everthread.adapters.stores.layout import NEWEST
 from everthread.adapters.stores.packed_events import pack, unpack
 from everthread.adapters.stores.sqlite import turn_statements as sql
 from everthread.adapters.stores.sqlite.engine import SqliteDatabase
@@ -18,8 +19,6 @@ from everthread.core.errors import NotFound
 from everthread.core.log import Decision
 from everthread.core.nouns import Ref
 from everthread.core.turns import Change, EventBatch, HeldTurn, StoredEvent, Turn, TurnNeeds, TurnQuery
-
-_NEWEST = 1 << 62
 
 
 class SqliteTurns:
@@ -36,7 +35,7 @@ class SqliteTurns:
             values = {
                 "owner": query.owner,
                 "conversation": query.conversation,
-                "before": _NEWEST if query.before is None else query.before,
+                "before": NEWEST if query.before is None else query.before,
                 "states": json.dumps([STATES.index(state) for state in query.states]),
                 "limit": query.limit,
             }
