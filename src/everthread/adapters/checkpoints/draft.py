@@ -125,7 +125,7 @@ class ChannelMessages(NamedTuple):
     """What they look like now: they may be changed while they are being stored."""
 
 
-class PreparedMessage(NamedTuple):
+class MessageToLog(NamedTuple):
     """A message ready to be logged."""
 
     prepared: Prepared
@@ -226,14 +226,14 @@ class CheckpointDraft:
             spare_id = made_id([*self._scope(), self.checkpoint["id"]], index, prepared.payload)
         return ListedMessage(message, ref, prepared, stored, spare_id)
 
-    def prepare(self, index: int, message: BaseMessage) -> PreparedMessage:
+    def prepare(self, index: int, message: BaseMessage) -> MessageToLog:
         """A message, ready to be logged under its own id or one made for it."""
         payload = from_langchain(message)
         prepared = ingest.prepare(payload, field=f"{HISTORY}[{index}]", count_later=self.counts_tokens_later)
         given = self._given_id(message)
         if given is not None or not prepared.has_own_id:
             prepared = prepared._replace(id=given or made_id(self._scope(), index, payload), has_own_id=True)
-        return PreparedMessage(prepared, stored_message(prepared.payload, message, self.serde))
+        return MessageToLog(prepared, stored_message(prepared.payload, message, self.serde))
 
     def _scope(self) -> list[str]:
         return [self.address.thread_id, *(self.address.namespace.split("|") if self.address.namespace else [])]

@@ -50,7 +50,7 @@ class Access(NamedTuple):
     """Of each conversation, what its metadata know of a share link; None for one that is not shared."""
 
 
-class Revoked(NamedTuple):
+class RevokedAccess(NamedTuple):
     """How many keys and share links of a backup were revoked, because they had been since it was made."""
 
     keys: int = 0
@@ -68,7 +68,7 @@ class Restored:
     kept: str | None
     """Where the old database is, if it was to be kept: a file, or a schema."""
     report: VerifyReport
-    revoked: Revoked
+    revoked: RevokedAccess
 
 
 async def back_up(store: Store, target: Path) -> int:
@@ -197,7 +197,7 @@ def access_of(keys: Iterable[Any], shares: Iterable[Any]) -> Access:
     return Access(frozenset(row[0] for row in keys), found)
 
 
-async def _revoke_again(store: Store, access: Access) -> Revoked:
+async def _revoke_again(store: Store, access: Access) -> RevokedAccess:
     """Revoke the keys and links of a backup that were revoked, or replaced by others, since it was made."""
     keys = links = 0
     for key in await store.api_keys.list(None):
@@ -209,7 +209,7 @@ async def _revoke_again(store: Store, access: Access) -> Revoked:
         if share is not None and share != access.shares.get(ref, share):
             await store.conversations.update(ref, {"metadata": json.dumps(without_share(info.metadata)).encode()})
             links += 1
-    return Revoked(keys, links)
+    return RevokedAccess(keys, links)
 
 
 # --- the backup, made ready beside the old one --------------------------------------------------------------------
@@ -300,7 +300,7 @@ def _erase_one(connection: sqlite3.Connection, erasure: Erasure) -> None:
     connection.execute("RELEASE one")
 
 
-async def revoke_and_verify(store: Store, access: Access) -> tuple[VerifyReport, Revoked]:
+async def revoke_and_verify(store: Store, access: Access) -> tuple[VerifyReport, RevokedAccess]:
     """Open a restored database, revoke again what was revoked before, and verify it."""
     await store.open()
     try:

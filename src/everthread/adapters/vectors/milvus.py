@@ -43,7 +43,7 @@ _PROBLEMS = (MilvusException, grpc.RpcError, OSError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class MilvusAddress:
     """The address of a Milvus server, or the folder of Milvus Lite."""
 
     uri: str
@@ -57,12 +57,12 @@ class Address:
         return self.uri
 
 
-def parse(address: str) -> Address:
+def parse(address: str) -> MilvusAddress:
     """`http://user:password@host:19530?database=…&collection=…`, or the path of a folder for Milvus Lite."""
     if not address.strip():
         raise Invalid("has no location; use milvus:http://host:19530 or milvus:data/vectors.db", field="vectors")
     if "://" not in address:
-        return Address(uri=address)
+        return MilvusAddress(uri=address)
     parts = urlsplit(address)
     options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
     if unknown := options.keys() - {"database", "collection"}:
@@ -70,7 +70,7 @@ def parse(address: str) -> Address:
             f"unknown parameters: {', '.join(sorted(unknown))}; available: database, collection", field="vectors"
         )
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
-    return Address(
+    return MilvusAddress(
         uri=f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}",
         token=f"{user}:{password}" if password else user,
         database=options.get("database", ""),

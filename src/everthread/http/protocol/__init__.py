@@ -14,7 +14,7 @@ Routes, one module per resource (a new one gets a `router` and a place in `ROUTE
 What they are made of:
 
     dependencies       what every route takes: the owner, the graphs, the runs, a thread or run by its id
-    documents          what the routes keep for an owner: assistants and crons, as JSON documents
+    owned_documents    what the routes keep for an owner: assistants and crons, as JSON documents
     server_state       what an app holds for the protocol
     graphs             which graphs there are, each opened over the checkpoints and documents of one owner
     builtin_assistant  the assistant `everthread`: a turn of our own agent, encoded as the protocol's events

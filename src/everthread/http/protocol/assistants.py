@@ -1,6 +1,6 @@
 """/assistants: every graph has one by its own name; users add others with a config of their own, in versions.
 
-Users' assistants are documents of their owner (`documents`).
+Users' assistants are documents of their owner (`owned_documents`).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from everthread.http.protocol.dependencies import (
     pagination_headers,
     select_fields,
 )
-from everthread.http.protocol.documents import Documents
 from everthread.http.protocol.graphs import OpenGraphs
+from everthread.http.protocol.owned_documents import OwnedDocuments
 from everthread.http.protocol.serialization import JsonObject, contains
 from everthread.http.protocol.threads import list_threads, remove_thread
 
 router = APIRouter(tags=["LangGraph: assistants"])
 
-_DOCUMENTS = Documents("langgraph.assistants", "assistant")
+_DOCUMENTS = OwnedDocuments("langgraph.assistants", "assistant")
 _GRAPH_IDS = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
 """LangGraph's own server derives the ids of graphs from this namespace: the same name has the same id here."""
 _STARTED_AT = system_clock()

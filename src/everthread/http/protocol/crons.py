@@ -1,8 +1,8 @@
 """/runs/crons: runs that are started again and again, on one thread or each on a thread of its own.
 
-A cron is a document of its owner (`documents`); a second document says which owners have any. When it is due is worked
-out from its schedule (`cron_schedule`) and written nowhere, so what starts runs (`cron_runner`) never writes over what
-a user changes.
+A cron is a document of its owner (`owned_documents`); a second document says which owners have any. When it is due is
+worked out from its schedule (`cron_schedule`) and written nowhere, so what starts runs (`cron_runner`) never writes
+over what a user changes.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from everthread.http.protocol.dependencies import (
     pagination_headers,
     select_fields,
 )
-from everthread.http.protocol.documents import Documents
 from everthread.http.protocol.graphs import OpenGraphs
+from everthread.http.protocol.owned_documents import OwnedDocuments
 from everthread.http.protocol.run_request import Durability, Mode, Nodes, RunBody, parse_run_request
 from everthread.http.protocol.serialization import JsonObject, contains
 from everthread.http.protocol.server_state import ProtocolState
 
 router = APIRouter(tags=["LangGraph: crons"])
 
-DOCUMENTS = Documents("langgraph.crons", "cron")
-_OWNERS = Documents("langgraph.cron_owners", "owner")
+DOCUMENTS = OwnedDocuments("langgraph.crons", "cron")
+_OWNERS = OwnedDocuments("langgraph.cron_owners", "owner")
 SERVER = ""
 """The owner of the document that says which owners have crons. Nobody can have this name, so no erase of an owner's
 data removes the list."""

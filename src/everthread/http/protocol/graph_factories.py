@@ -58,7 +58,7 @@ class User:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class GraphUse:
     """What a graph is opened for."""
 
     access: AccessContext = "threads.read"
@@ -80,7 +80,11 @@ def check_factory(factory: Callable[..., Any]) -> None:
 
 
 async def make_graph(
-    stack: AsyncExitStack, factory: Callable[..., Any], config: Mapping[str, Any], store: BaseStore | None, use: Use
+    stack: AsyncExitStack,
+    factory: Callable[..., Any],
+    config: Mapping[str, Any],
+    store: BaseStore | None,
+    use: GraphUse,
 ) -> Any:
     """The graph that a function makes, open until the stack ends. Whatever it raises becomes GraphFailed, with its
     message."""

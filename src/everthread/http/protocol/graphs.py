@@ -37,7 +37,7 @@ from everthread.adapters.checkpoints.graph_types import types_of
 from everthread.adapters.checkpoints.saver import LogSaver
 from everthread.adapters.checkpoints.store import LogStore, VectorSearch
 from everthread.core.errors import GraphFailed, Invalid, NotFound
-from everthread.http.protocol.graph_factories import Use, check_factory, make_graph
+from everthread.http.protocol.graph_factories import GraphUse, check_factory, make_graph
 from everthread.instance import Everthread
 
 Graph = Pregel[Any, Any, Any, Any]
@@ -74,7 +74,7 @@ class GraphSpec:
         config: Mapping[str, Any],
         checkpointer: BaseCheckpointSaver[Any] | None,
         store: BaseStore | None,
-        use: Use | None = None,
+        use: GraphUse | None = None,
     ) -> AsyncIterator[Graph]:
         """The graph over this checkpointer and this store, for as long as it is used. GraphFailed when the function
         that makes it fails."""
@@ -82,7 +82,7 @@ class GraphSpec:
             built = self.source
             if not isinstance(built, Pregel | StateGraph):
                 try:
-                    built = await make_graph(stack, built, config, store, use or Use())
+                    built = await make_graph(stack, built, config, store, use or GraphUse())
                 except GraphFailed as problem:
                     raise GraphFailed(f"graph {self.id!r} could not be made: {problem}") from problem.__cause__
             graph = built.compile() if isinstance(built, StateGraph) else built
@@ -168,7 +168,7 @@ class OpenGraphs:
     ) -> AsyncIterator[Graph]:
         """A graph for one owner; NotFound when there is none by this name. `access` and the `context` of a run are for
         the function that makes it, if one does."""
-        use = Use(access=access, owner=owner, context=context)
+        use = GraphUse(access=access, owner=owner, context=context)
         async with self.catalog.get(graph_id).open(config, self.saver(owner), self.store(owner), use) as graph:
             self._keeps_ids.setdefault(graph_id, _keeps_message_ids(graph))
             self._context_schemas[graph_id] = graph.context_schema

@@ -18,7 +18,7 @@ from everthread.http.protocol.serialization import JsonObject, dumps
 _TIMES = ("created_at", "updated_at")
 
 
-class Documents(NamedTuple):
+class OwnedDocuments(NamedTuple):
     """The documents of one kind. Each is read with the times at which it was created and last written."""
 
     namespace: str
