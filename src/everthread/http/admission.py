@@ -24,7 +24,7 @@ from everthread.http.errors import RETRY_AFTER_SECONDS, HttpProblem
 Refusal = Literal["full", "timeout", "stopping"]
 Outcome = Literal["admitted", Refusal]
 _Key = tuple[str, str] | object
-"""Whose slot it is: an owner's conversation, or something that has none yet."""
+"""The holder of a slot: an owner's conversation, or a request that has none yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class AdmissionLimits:
     """How many may run, how many may wait, and how long."""
 
     running: int = 0
-    """0: any number."""
+    """0 means any number."""
     waiting: int = 0
     wait_seconds: float = 0.0
 
@@ -48,7 +48,7 @@ class Slot:
         self._holders = 1
 
     def hold(self, task: asyncio.Task[None] | None) -> None:
-        """Keep it until this task has ended; None for a turn that does not run here."""
+        """Keep the slot until this task has ended; None for a turn that does not run here."""
         if task is not None:
             self._holders += 1
             task.add_done_callback(self.release)
@@ -65,7 +65,7 @@ class _Waiter:
 
     key: _Key
     answer: asyncio.Future[HttpProblem | None]
-    """None once it is admitted, or why it is not."""
+    """None once it is admitted, or the reason why it was not."""
 
     @property
     def is_admitted(self) -> bool:
@@ -78,11 +78,11 @@ class Admission:
     def __init__(self, limits: AdmissionLimits | None = None, count: Callable[[Outcome], None] | None = None) -> None:
         self._limits = limits or AdmissionLimits()
         self._count = count or (lambda _: None)
-        """Called with what became of each request."""
+        """Called with the outcome of each request."""
         self._holders: Counter[_Key] = Counter()
         """How many turns share each slot."""
         self._line: OrderedDict[str, deque[_Waiter]] = OrderedDict()
-        """Those who wait, by owner; the owner whose turn it is comes first."""
+        """The waiting requests, by owner; the next owner comes first."""
         self._blocks = 0
         """How many have a slot and are beginning their turn."""
         self.open()
@@ -116,7 +116,7 @@ class Admission:
             slot.release()
 
     def close(self) -> None:
-        """Admit nobody any more, not even those who wait: the server is about to stop."""
+        """Admit no more requests, not even waiting ones: the server is about to stop."""
         self._is_closed = True
         for waiter in [one for line in self._line.values() for one in line]:
             self._refuse(waiter, "stopping")
@@ -181,7 +181,7 @@ class Admission:
             raise problem
 
     def _make_room_for(self, owner: str) -> None:
-        """Refuse the newest request of whoever has most in line; raise where that would be this owner."""
+        """Refuse the newest request of the owner with the most in line; raise if that would be this owner."""
         longest = max(self._line, key=lambda one: len(self._line[one]), default=owner)
         if len(self._line.get(longest, ())) <= len(self._line.get(owner, ())) + 1:
             raise self._problem("full")
@@ -214,7 +214,7 @@ def _too_busy() -> HttpProblem:
 
 
 def stopping_problem() -> HttpProblem:
-    """For what a server no longer begins, once it has been told to stop."""
+    """The problem for requests that a stopping server no longer starts."""
     return HttpProblem(
         503,
         "stopping",

@@ -33,12 +33,12 @@ from everthread.http.sse import is_event_stream, receive_until
 from everthread.settings import Settings
 
 OPEN_PATHS = frozenset({"/", "/icon.svg", "/healthz", "/readyz", "/ok", "/openapi.json"})
-"""They say nothing about anybody."""
+"""Paths that reveal nothing about anybody, and need no key."""
 ADMIN_CLAIM = "everthread_admin"
 _FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
-"""What proxies add to a request."""
+"""Headers that proxies add to a request."""
 _KEYS_SECONDS = 1.0
-"""For how long it is believed that there are keys, or none: a server without any asks at every request."""
+"""How long it is cached whether there are any keys: a server without keys would look for them at every request."""
 RECHECK_SECONDS = 5.0
 """How long after its key was revoked a stream may go on."""
 _KEYS_LIFE_SECONDS = 300.0
@@ -69,7 +69,7 @@ LOCAL_CALLER = Caller(owner=LOCAL, via="local", is_admin=True)
 
 
 class AuthMiddleware:
-    """Finds out who calls, and refuses the others. Routes find the `Caller` in `request.state.caller`."""
+    """Identifies the caller, and refuses unknown ones. Routes find the `Caller` in `request.state.caller`."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class AuthMiddleware:
                 watch.cancel()
 
     async def _watch(self, caller: Caller, refused: asyncio.Event) -> None:
-        """Say when a caller is no longer let in."""
+        """Wait until the caller's key or token is no longer valid, and signal it."""
         while await self._is_still_admitted(caller):
             left = RECHECK_SECONDS if caller.expires_at is None else max(0.0, caller.expires_at - time.time())
             await asyncio.sleep(min(RECHECK_SECONDS, left))
@@ -171,7 +171,7 @@ class AuthMiddleware:
         raise _unauthorized("invalid or revoked API key")
 
     async def _check_nobody_else(self, headers: Headers) -> None:
-        """Refuse what may come from others than whoever sits at this machine."""
+        """Refuse requests that may not come from the user of this machine."""
         if (name := next((name for name in _FORWARDED if name in headers), None)) is not None:
             raise _unauthorized(
                 f"a request that a proxy forwarded (it has the header {name}) needs an API key",
@@ -222,7 +222,7 @@ def _credential(headers: Headers) -> str | None:
 
 
 def _check_same_machine(headers: Headers, trusted_origins: frozenset[str]) -> None:
-    """Of a page from elsewhere, only its exact origin counts: `*` trusts nobody without a key."""
+    """Refuse pages from elsewhere, unless their exact origin is allowed: `*` trusts nobody without a key."""
     if _parts_of_url(f"//{headers.get('host', '')}").hostname not in _LOOPBACK:
         raise HttpProblem(
             403,
@@ -241,7 +241,7 @@ def _check_same_machine(headers: Headers, trusted_origins: frozenset[str]) -> No
 
 
 def _parts_of_url(url: str) -> SplitResult:
-    """Its parts; none where it is no URL, such as one with half a bracket."""
+    """The parts of a URL; empty ones for text that is not a URL, such as one with half a bracket."""
     try:
         return urlsplit(url)
     except ValueError:
@@ -306,7 +306,7 @@ class TokenVerifier:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> TokenVerifier | None:
-        """None where the settings have neither a secret nor a URL of keys."""
+        """A verifier; None if the settings have neither a secret nor a URL of keys."""
         secret = settings.jwt_secret.get_secret_value() if settings.jwt_secret else None
         if secret is None and settings.jwt_jwks_url is None:
             return None
@@ -315,7 +315,7 @@ class TokenVerifier:
         )
 
     async def verify(self, token: str) -> Caller:
-        """Whom a token speaks for."""
+        """The caller that a token stands for."""
         try:
             claims = self._claims(token, await self._key(token))
             owner = check_id(claims.get("sub"), "sub")
@@ -369,7 +369,7 @@ class SigningKeys:
         self._has_failed = False
 
     async def get(self, id: object) -> Any:
-        """The key by its id; PyJWKClientError where there is none, its ConnectionError where nobody can say."""
+        """The key by its id; PyJWKClientError if there is none, its ConnectionError if the keys cannot be fetched."""
         if not self._has(id):
             async with self._lock:
                 if not self._has(id) and time.monotonic() - self._asked_at >= _KEYS_PAUSE_SECONDS:

@@ -21,7 +21,7 @@ HEAD_SECONDS = 10.0
 MAX_HEAD_BYTES = 256 * 1024
 MAX_HEADERS = 500
 _SPARE_FILES = 128
-"""Of what the system lets a process open, so many are left for files and databases."""
+"""How many of the files that a process may open are left for files and databases."""
 _TOO_MUCH = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Type: text/plain\r\n"
     b"Content-Length: 21\r\n\r\nthe head is too large"
@@ -33,14 +33,14 @@ _FULL = (
 
 
 def most_connections(wanted: int) -> int:
-    """As many as are wanted, or as the system lets a process have; 0: no other limit than that."""
+    """The number of connections that is wanted, or that the system allows a process; 0 for the system's limit."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     possible = wanted or 1 << 30
     return possible if files == resource.RLIM_INFINITY else max(1, min(possible, files - _SPARE_FILES))
 
 
 _READS_HEADS = hasattr(AutoHTTPProtocol, "on_headers_complete")
-"""Whether heads come to us as they are read: with httptools; h11 bounds them itself."""
+"""Whether heads are passed on while they are read, as by httptools; h11 limits them itself."""
 
 
 class _LimitedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # uvicorn picks it when it is imported
@@ -53,7 +53,7 @@ class _LimitedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # u
     _has_read = False
     """Whether there was a body, or the end of a head, in what came last."""
     _idle_bytes = 0
-    """How much came since then: of a head, or of what may stand behind a body."""
+    """How many bytes came since then, of a head or after a body."""
     _is_too_large = False
 
     def connection_made(self, transport: Any) -> None:

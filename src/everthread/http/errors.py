@@ -177,7 +177,7 @@ def problem_response(problem: EverthreadError) -> Response:
 
 
 def internal_error_response() -> Response:
-    """For an exception nobody foresaw: none of it leaves the server's log."""
+    """The response to an unforeseen exception: its details stay in the server's log."""
     return _response(PROBLEM_TYPES[EverthreadError], "defect", "a bug in the server; its log has the request id")
 
 
@@ -206,7 +206,7 @@ def _response(
 
 
 def _sentence(text: str) -> str:
-    """With a full stop: clients show what failed and what to do next one after the other."""
+    """The text with a full stop, since clients show what failed and what to do next one after the other."""
     return text if not text or text.endswith((".", "!", "?", "…", "。", "！", "？")) else f"{text}."
 
 

@@ -30,7 +30,7 @@ from everthread.http.middleware import read_body, replay_body
 
 _LOG = logging.getLogger("everthread.http")
 LEASE_SECONDS = 10.0
-"""A request that was not renewed for so long has died with its process."""
+"""After this time without a renewal, a request is taken to have died with its process."""
 _RENEW_SECONDS = 3.0
 _MAX_STORED_BYTES = 4 * 1024 * 1024
 _NOT_STORED = ("/stream", "/stream/events", "/demo/replay", "/share")

@@ -138,7 +138,8 @@ _ON_HTML = (
 
 
 class SecurityHeadersMiddleware:
-    """Tells browsers to guess no types, frame nothing and load nothing from elsewhere, unless a response says else."""
+    """Tells browsers to guess no types, frame nothing and load nothing from elsewhere, unless a response says
+    otherwise."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -178,7 +179,7 @@ class EventStreams:
         return self._of_owners.total()
 
     def is_full(self, owner: str) -> bool:
-        """Whether there may be no other, at all or for this owner."""
+        """Whether no other stream may be opened, at all or by this owner."""
         return 0 < self._max_open <= self.open or 0 < self._max_per_owner <= self._of_owners[owner]
 
     def add(self, owner: str) -> None:
@@ -207,7 +208,7 @@ class EventStreams:
         return self._closing.is_set()
 
     async def receive(self, receive: Receive) -> Message:
-        """What the client says next; once the streams are closed, that it has gone."""
+        """The client's next message; once the streams are closed, a disconnect."""
         return await receive_until(self._closing, receive)
 
 
@@ -256,7 +257,7 @@ class EventStreamMiddleware:
                 streams.remove(_owner(scope))
 
     async def _end(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """End the response of a stream; where the client has gone, this goes nowhere."""
+        """End the response of a stream; without effect if the client has gone."""
         if self._streams.is_closed and scope["state"].get(ENDS_BY_ITSELF):
             with suppress(TimeoutError):  # our server breaks the connection now; under another it ends in good order
                 async with asyncio.timeout(_BREAK_SECONDS):
@@ -271,7 +272,8 @@ def _owner(scope: Scope) -> str:
 
 
 def _is_follower(scope: Scope) -> bool:
-    """Whether it only follows what runs already. Whoever starts something has been admitted, and is answered."""
+    """Whether a request only follows what runs already. Requests that start something were admitted, and are
+    answered."""
     path: str = scope["path"]
     return scope["method"] == "GET" or path.endswith("/stream/events")
 
@@ -290,7 +292,7 @@ def _too_many_streams() -> HttpProblem:
 # -- bodies ----------------------------------------------------------------------------------------------------------
 
 BODY_SECONDS = 30.0
-"""How long nothing of a body may come in."""
+"""How long a client may pause while it sends a body."""
 SLOWEST_BYTES_PER_SECOND = 256
 _UPLOADS = ("multipart/form-data", "application/octet-stream", "application/zstd")
 
@@ -350,8 +352,8 @@ class BodyLimitMiddleware:
 
 
 def _count_bytes(receive: Receive, max_bytes: int) -> Receive:
-    """A Content-Length need not be there, or be true: count what really comes in, and give up on who sends too slowly:
-    nothing for some time, or less than a line of a modem's."""
+    """Count the bytes that really come in, since a Content-Length may be missing or wrong, and give up on a client
+    that sends nothing for some time, or less than a modem could."""
     count = 0
     is_complete = False
     waited = 0.0
@@ -452,10 +454,10 @@ class EncodedSlashMiddleware:
 
 
 def restore_slashes(id: str) -> str:
-    """An id from a path, as the caller meant it."""
+    """An id from a path, with its slashes."""
     return id.replace(_HIDDEN_SLASH, "/") if isinstance(id, str) else id
 
 
 def quote_id(id: str) -> str:
-    """An id as it is written in a path."""
+    """An id encoded for a path."""
     return quote(id, safe="")

@@ -46,7 +46,7 @@ for 0.12 s in 64 turns of 1,000 tokens; with these for 0.04 to 0.07 s, and all c
 
 
 def run(service: Coroutine[Any, Any, None]) -> None:
-    """Run it in uvloop where that is installed."""
+    """Run a coroutine, in uvloop where that is installed."""
     with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
         runner.run(service)
 
@@ -76,7 +76,7 @@ async def needs_key(et: Everthread, settings: Settings) -> bool:
 
 
 OnListening = Callable[["Server"], None]
-"""Called once it listens."""
+"""Called with the address once the server listens."""
 
 
 class Server(uvicorn.Server):
@@ -106,7 +106,7 @@ class Server(uvicorn.Server):
         return address_of(self.servers[0].sockets[0])
 
     def stop(self) -> None:
-        """As if there had been a SIGTERM."""
+        """Stop as after a SIGTERM."""
         self.handle_exit(signal.SIGTERM, None)
 
     def _stop_accepting(self) -> None:
@@ -148,12 +148,12 @@ class Server(uvicorn.Server):
             await self.lifespan.shutdown()
 
     async def _responses_end(self) -> None:
-        """Wait for what is being answered, for a moment."""
+        """Wait a moment for responses to end."""
         if self.server_state.tasks and not self.force_exit:
             await asyncio.wait(set(self.server_state.tasks), timeout=_RESPOND_SECONDS)
 
     async def _wait_unless_forced(self, work: asyncio.Future[Any], until: float) -> None:
-        """Wait for it, until then or a second Ctrl-C."""
+        """Wait for some work until a time, or until a second Ctrl-C."""
         while not work.done() and not self.force_exit and time.monotonic() < until:
             await asyncio.wait((work,), timeout=min(0.1, until - time.monotonic()))
         if work.cancel():
@@ -165,7 +165,7 @@ class Server(uvicorn.Server):
 
 
 def address_of(listener: socket.socket) -> str:
-    """Where it listens, as a browser on this machine takes it: 0.0.0.0 is no address that one can open."""
+    """The address to open in a browser on this machine: 0.0.0.0 cannot be opened."""
     host, port = listener.getsockname()[:2]
     if ipaddress.ip_address(host).is_unspecified:
         host = "::1" if ":" in host else "127.0.0.1"
@@ -173,7 +173,8 @@ def address_of(listener: socket.socket) -> str:
 
 
 def outside_address(settings: Settings, port: int) -> str | None:
-    """Where other machines reach it, if it listens on all addresses of this one and one of them leads out."""
+    """The address for other machines, if the server listens on all addresses and one of them is reachable from
+    outside."""
     try:
         if not ipaddress.ip_address(settings.host.strip("[]")).is_unspecified:
             return None
@@ -200,7 +201,7 @@ def listen(host: str, port: int) -> list[socket.socket]:
 
 
 def tune_gc() -> None:
-    """What is loaded by now stays loaded: spare the garbage collector going through it again and again."""
+    """Exclude what is loaded by now from garbage collection: it stays loaded, and would be scanned again and again."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)

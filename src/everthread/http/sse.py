@@ -14,7 +14,7 @@ from sse_starlette import EventSourceResponse
 from starlette.types import Message, Receive, Scope, Send
 
 ENDS_BY_ITSELF = "stream_ends_by_itself"
-"""In a scope's state, of a stream that has a last event."""
+"""The key in a scope's state that marks a stream with a last event."""
 
 
 class EventStreamResponse(EventSourceResponse):
@@ -54,7 +54,7 @@ def is_event_stream(start: Message) -> bool:
 
 
 async def receive_until(ending: asyncio.Event, receive: Receive) -> Message:
-    """What the client says next; once a stream is to end, that it has gone."""
+    """The client's next message; once a stream is to end, a disconnect."""
     message, ended = asyncio.ensure_future(receive()), asyncio.ensure_future(ending.wait())
     try:
         await asyncio.wait((message, ended), return_when=asyncio.FIRST_COMPLETED)

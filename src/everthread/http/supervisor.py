@@ -49,7 +49,7 @@ class RestartPause:
     """How often in a row it died at once."""
 
     def after(self, lived_seconds: float) -> RestartPause:
-        """The next one, after a life of so many seconds."""
+        """The next pause, after a life of so many seconds."""
         return RestartPause(quick_deaths=self.quick_deaths + 1 if lived_seconds < QUICK_SECONDS else 0)
 
     @property
@@ -95,7 +95,7 @@ class _Worker:
         return self.started_at + self.pause.seconds
 
     def hear(self) -> None:
-        """What the process has sent through its pipe."""
+        """Read what the process has sent through its pipe."""
         assert self.pipe is not None
         with suppress(EOFError, OSError):
             if self.pipe.poll():
@@ -166,7 +166,7 @@ def supervise(
 
 
 def _wait_for_news(workers: Sequence[_Worker], wakeup: socket.socket) -> None:
-    """Until a process says something or dies, a pause is over, or a signal comes."""
+    """Wait until a process reports or dies, a pause is over, or a signal comes."""
     alive = [worker for worker in workers if worker.process is not None]
     heard = [worker.pipe for worker in alive if worker.pipe is not None and not worker.is_listening]
     ends = [worker.process.sentinel for worker in alive if worker.process is not None]
@@ -177,7 +177,7 @@ def _wait_for_news(workers: Sequence[_Worker], wakeup: socket.socket) -> None:
 
 
 def _look_after(worker: _Worker, *, is_first_start: bool) -> EverthreadError | None:
-    """Note that it listens, bury it, or start it again."""
+    """Note that a process listens, collect a dead one, or start it again."""
     if worker.process is None:
         if worker.is_due:
             worker.start()
@@ -202,8 +202,8 @@ def _look_after(worker: _Worker, *, is_first_start: bool) -> EverthreadError | N
 def _stop(
     workers: Sequence[_Worker], wakeup: socket.socket, received: list[signal.Signals], stop_seconds: float
 ) -> bool:
-    """Tell every process to stop and wait for them; a second Ctrl-C is passed on; who takes too long is killed. Whether
-    none had to be."""
+    """Stop every process and wait; a second Ctrl-C is passed on, and a process that takes too long is killed.
+    Returns whether none had to be."""
     is_clean = True
     until = time.monotonic() + stop_seconds + _KILL_SECONDS
     for worker in workers:

@@ -32,7 +32,7 @@ from everthread.turn.request import TurnOptions, validate
 from everthread.turn.run import begin_turn
 
 REQUEST_HASH = "request"
-"""In a turn's metadata: the hash of the request, when it came with an idempotency key."""
+"""The key in a turn's metadata of the request's hash, if it came with an idempotency key."""
 
 
 class TurnService:
@@ -48,8 +48,8 @@ class TurnService:
         return bootstrap.agent(self._et, settings=self._settings)
 
     async def begin_in(self, id: str, owner: str, message: object, options: TurnOptions) -> tuple[Conversation, str]:
-        """The same in the conversation with this id. One that does not exist is created once the request was found
-        valid: a refused one leaves nothing."""
+        """Start a turn in the conversation with this id. A missing conversation is created once the request was
+        found valid, so that a refused request leaves nothing."""
         try:
             conversation = await self._et.conversations.get(id, owner)
         except NotFound:
@@ -117,7 +117,7 @@ class TurnService:
             yield snapshot
 
     async def _snapshot(self, conversation: Conversation, turn_id: str) -> bytes | None:
-        """How a turn ended whose events are pruned; None where it has events: then the reader has the last one."""
+        """How a turn ended whose events are pruned; None if it has events, since the reader then has the last one."""
         async for _ in conversation.turn_events(turn_id):
             return None
         turn = await conversation.turn(turn_id)
