@@ -1,4 +1,4 @@
-"""Two questions about cancelling tasks: was it ours that was cancelled, and how to finish what must be finished."""
+"""Waiting and cancelling: wait at most so long, was it ours that was cancelled, and finish what must be finished."""
 
 from __future__ import annotations
 
@@ -24,3 +24,11 @@ async def finish_despite_cancel(work: Coroutine[Any, Any, T]) -> T:
         with suppress(asyncio.CancelledError):
             await asyncio.shield(task)
     return task.result()
+
+
+async def wait_for_event(event: asyncio.Event, seconds: float) -> bool:
+    """Wait until an event is set, at most so long; returns whether it is."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from everthread.core.cancellation import cancel_count, finish_despite_cancel
+from everthread.core.cancellation import cancel_count, finish_despite_cancel, wait_for_event
 from everthread.core.clock import Clock
 from everthread.core.errors import Erased, EverthreadError, NotFound, StoreError, TurnLost, TurnRunning
 from everthread.core.nouns import Ref
@@ -441,9 +441,7 @@ class RunEngine:
         """Keep the runs of this process its own; this also tells which of them another process asked to stop, or took
         over while this one slept."""
         while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._heartbeat_seconds):
-                    await self._beat_now.wait()
+            await wait_for_event(self._beat_now, self._heartbeat_seconds)
             self._beat_now.clear()
             try:
                 if self.live or self._unwritten_ends:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final, Generic
 
+from everthread.core.cancellation import wait_for_event
 from everthread.core.nouns import Ref
 from everthread.core.ports import Store
 from everthread.history.turn_events import read_events
@@ -80,9 +81,7 @@ class Watch:
 
     async def wait(self, seconds: float) -> None:
         """Wait for the next change, at most so long."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._event.wait()
+        await wait_for_event(self._event, seconds)
 
 
 @contextmanager

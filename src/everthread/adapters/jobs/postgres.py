@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 
 from everthread.adapters.jobs import postgres_statements as sql
+from everthread.core.cancellation import wait_for_event
 from everthread.core.clock import from_micros, system_clock, to_micros
 from everthread.core.errors import NotFound
 from everthread.core.failpoints import reach
@@ -133,9 +134,7 @@ class PostgresJobs:
             except Exception as problem:  # noqa: BLE001 - the worker loop: a server that went away comes back
                 failures += 1
                 _LOG.warning("the worker stopped (%s); restarting", type(problem).__name__)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(min(MAX_PAUSE_SECONDS, 2.0**failures / 10)):
-                    await stop.wait()
+            await wait_for_event(stop, min(MAX_PAUSE_SECONDS, 2.0**failures / 10))
 
     async def report(self, limit: int, state: JobState | None = None) -> JobReport:
         async def work(connection: Connection) -> JobReport:

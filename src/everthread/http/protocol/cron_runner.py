@@ -7,14 +7,13 @@ server ran is made up for once, if that was less than a day ago.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid5
 
+from everthread.core.cancellation import wait_for_event
 from everthread.core.clock import system_clock
 from everthread.core.errors import EverthreadError, StoreError, TurnRunning
 from everthread.http.errors import HttpProblem
@@ -50,9 +49,7 @@ class CronRunner:
                 wait = min(wait, await self.start_due(system_clock()))
             except Exception:  # noqa: BLE001 - the worker loop: whatever it was, the other crons go on
                 _LOG.warning("cannot look after crons, trying again", exc_info=True)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait):
-                    await changed.wait()
+            await wait_for_event(changed, wait)
 
     async def start_due(self, now: datetime) -> float:
         """Start what is due; returns after how many seconds something is due next."""

@@ -16,6 +16,7 @@ from typing import Any
 from everthread.adapters.stores.change_signals import ChangeSignals, OnChange, signal_key
 from everthread.adapters.stores.postgres import errors
 from everthread.adapters.stores.postgres.turn_statements import CHANNEL
+from everthread.core.cancellation import wait_for_event
 from everthread.core.errors import EverthreadError
 from everthread.core.ids import new_id
 from everthread.core.nouns import Ref
@@ -70,7 +71,7 @@ class PostgresSignals(ChangeSignals):
                 self.publish_to_all(
                     Change(is_state=True, is_remote=True)
                 )  # notifications may have been missed while not connected
-                while not await _is_set_within(broken, _ALIVE_SECONDS):
+                while not await wait_for_event(broken, _ALIVE_SECONDS):
                     await connection.execute("SELECT")  # on a network that drops what is sent, nothing else would tell
             except _CANNOT_LISTEN as problem:
                 _LOG.warning("cannot listen for notifications; polling instead", exc_info=problem)
@@ -86,10 +87,3 @@ class PostgresSignals(ChangeSignals):
             change = Change(is_state=kind == "state", is_remote=True)
             for key in keys:
                 self.publish_key(key, change)
-
-
-async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    return event.is_set()
