@@ -2,7 +2,7 @@
 
 A column's name may begin with marks: ">" aligns to the right, "^" holds ids, which are cut to a beginning that tells
 them apart, "~" is cut at its end, "?" is left out where there is no room; in "*", **these words** are bold where there
-are colours. Where stdout is no terminal, all of it is printed as it is.
+are colours. If stdout is not a terminal, everything is printed as it is.
 """
 
 from __future__ import annotations

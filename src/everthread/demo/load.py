@@ -78,7 +78,7 @@ async def _create(et: Everthread, owner: str) -> Conversation:
 
 def _split_for_compactions(said: Sequence[Message], kept: int) -> Iterator[Sequence[Message]]:
     """One part per compaction. A part ends so that the messages a compaction leaves alone begin with a question: then
-    one summary covers everything before them, and there is no second one for a rest of three messages."""
+    one summary covers everything before them, and not a second one for a rest of three messages."""
     start = 0
     for number in range(1, COMPACTIONS):
         end = number * len(said) // COMPACTIONS

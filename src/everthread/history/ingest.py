@@ -1,7 +1,7 @@
 """Ingest: turns a message as the caller has it into the bytes that the log stores.
 
 What is stored must come back exactly, and this is checked rather than assumed: the bytes are decoded again and
-compared before they leave this module. What would not come back equal (NaN, keys that are no strings, objects
+compared before they leave this module. What would not come back equal (NaN, keys that are not strings, objects
 JSON does not know) is refused with the path where it stands; nothing of its batch is stored.
 """
 

@@ -8,7 +8,7 @@ read again and scored by BM25, on every store alike:
 - a word said often counts more, but ever less so, and less in a long text;
 - words that stand together in the question and in the message add to the score;
 - a number must be there as a number, in whatever spelling, or it does not count;
-- a phrase must be there, word for word by their tokens, or the message is no hit;
+- a phrase must be there, word for word by their tokens, or the message is not a hit;
 - of equal scores the newer message, which has the greater key, comes first.
 
 Of a long text only the excerpt around its first match is read; a phrase is looked for in the whole.

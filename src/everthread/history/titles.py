@@ -1,6 +1,6 @@
 """The title of an untitled conversation: by rules its first question, without greetings and cut at the end of a word;
-or by a model, if its answer is usable as a title. A greeting, thanks or a block of code is no title: the conversation
-waits for one until it has a subject.
+or by a model, if its answer is usable as a title. A greeting, thanks or a block of code is not a title: the
+conversation waits for one until it has a subject.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The proof, read back: every entry hashed anew, every chain followed, every head compared."""
+"""The proof, read back: every entry hashed again, every chain followed, every head compared."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def heads(store: Store) -> list[Head]:
 async def verify(
     store: Store, against: Iterable[Head] | None = None, *, owner: str | None = None, conversation: str | None = None
 ) -> VerifyReport:
-    """Hash the whole store anew, or what these name. `against` are heads taken earlier: they must still be on the
+    """Hash the whole store again, or what these name. `against` are heads taken earlier: they must still be on the
     chains."""
     expected = {(head.owner, head.conversation_id): head for head in map(_checked, against or ())}
     tally = _Tally()

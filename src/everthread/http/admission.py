@@ -5,7 +5,7 @@ are taken, a request waits in line, before anything of it is stored; after some 
 refused with 503.
 
 - The line is fair between owners: slots that become free go round them, one to each, and where the line is full, the
-  newest request of whoever has most in it gives way.
+  newest request of the owner with the most in it gives way.
 - The turns of one conversation run one after the other, so they share a slot: who wants to interrupt a turn need not
   wait for it.
 """

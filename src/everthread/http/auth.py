@@ -1,5 +1,5 @@
 """Who calls: the holder of an API key, the bearer of a token, or, where the server is open only to its own machine,
-whoever sits at it (the owner `local`). And how often they may.
+its own user (the owner `local`). And how often they may.
 
 A wrong key and a revoked one get the same response. Event streams may be open for days, so while one is, it is checked
 again and again whether the key still holds, and the stream ends with the token.
@@ -43,8 +43,8 @@ RECHECK_SECONDS = 5.0
 """How long after its key was revoked a stream may go on."""
 _KEYS_LIFE_SECONDS = 300.0
 _KEYS_PAUSE_SECONDS = 10.0
-"""For how long the address of the signing keys is left alone after it was asked, whatever it said: else whoever sends
-tokens that nobody signed would decide how often it is asked."""
+"""For how long the address of the signing keys is left alone after it was asked, whatever it said: else a sender of
+forged tokens would decide how often it is asked."""
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _SHARED_SECRET_ALGORITHMS = ("HS256", "HS384", "HS512")
 _PUBLIC_KEY_ALGORITHMS = (

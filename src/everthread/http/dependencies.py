@@ -85,7 +85,7 @@ async def _conversation(
 
 
 ConversationDep = Annotated[Conversation, Depends(_conversation)]
-"""The conversation that the path names; 404 when it is not the caller's, whoever else's it is."""
+"""The conversation that the path names; 404 when it is not the caller's, also if it is somebody else's."""
 
 
 async def _check_query(request: Request) -> None:

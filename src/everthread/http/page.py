@@ -26,7 +26,7 @@ class _Assets(StaticFiles):
     """Their names hold a hash of their content, so a browser may cache them forever."""
 
     async def check_config(self) -> None:
-        """Where the page has not been built there are no files, which is no defect."""
+        """Do nothing: without a built page there are no files, and that is not an error."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         try:

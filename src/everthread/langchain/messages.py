@@ -51,7 +51,7 @@ def _mappings(found: object) -> list[Mapping[str, Any]]:
 
 
 def _read(call: Mapping[str, Any]) -> dict[str, Any]:
-    """One call, whoever's words it came in. LangChain's own comes back unchanged."""
+    """One call, in whichever format it came. LangChain's own comes back unchanged."""
     function = call.get("function")
     if isinstance(function, Mapping):
         return _parsed(function.get("name"), function.get("arguments"), call.get("id"))

@@ -1,4 +1,4 @@
-"""What the log is told of another saver's checkpoints: the messages in them and where they stand, nothing else.
+"""What is logged of another saver's checkpoints: the messages in them and their order, nothing else.
 
 It is `EverthreadSaver`'s own way into the log (adapters/checkpoints), given checkpoints that hold their messages only.
 So whatever that one knows about writes that wait, forks, edits, removals and subgraphs holds here too.

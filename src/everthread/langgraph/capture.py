@@ -106,7 +106,7 @@ class StateMessage(NamedTuple):
 
     @property
     def is_instruction(self) -> bool:
-        """Whether it is no message but tells a reducer to remove one."""
+        """Whether it is an instruction to a reducer to remove a message."""
         return self.fields.get("type") == "remove"
 
     def payload(self) -> dict[str, Any]:

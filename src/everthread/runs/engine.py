@@ -1,8 +1,8 @@
 """One engine for everything that runs: turns of our own agent, and graphs started through the LangGraph protocol.
 
 A run is a task of the process, never of a connection. It is stored, waits for those before it in its conversation,
-runs, and ends in a final state, whoever listens. Its row says which process holds it and until when; the runs of a
-process that died are closed by the living. Nothing runs twice.
+runs, and ends in a final state, with or without listeners. Its row says which process holds it and until when; the
+runs of a process that died are closed by the living. Nothing runs twice.
 
 What is run, and how its events are spelled, is a `Run`.
 """

@@ -161,7 +161,7 @@ class CheckpointLoader:
             value = self._serde.loads_typed((write.kind, write.value))
             held = held_messages(value, self._serde) if write.is_held and write.channel == HISTORY else None
             if held is not None:
-                # Whoever gets these messages may put them into the next checkpoint: they are then known by object.
+                # The reader may put these messages into the next checkpoint; they are then recognised as objects.
                 self._cache.keep_held(saved.row.namespace, saved.row.id, (write.task_id, write.idx), held)
             return write.task_id, write.channel, value
         refs = [ref for ref in referred[id(write)] if ref in self._cache.stored]

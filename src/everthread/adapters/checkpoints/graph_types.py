@@ -1,4 +1,4 @@
-"""Which types of one's own a graph can put into its state: those that its schemas and its code name.
+"""The types of the user's own that a graph can put into its state: those that its schemas and its code name.
 
 All is read from the graph itself, never from what is stored, so that it is the same after a restart and on another
 server:

@@ -1,12 +1,12 @@
 """Hand out messages again that nobody holds any more, by their reference counts. A measured trick, kept here alone.
 
-What it gives: built anew with every read, the messages of a thread are most of what Python's collector has to look
-through. Where messages have nothing in them that can be changed in place (no tool calls, no metadata), a turn takes
-some 20 % less CPU at 100 turns and 28 % less at 1,000 (docs/decisions/0024). Messages with such parts are built anew
-each time: somebody may hold a part without holding the message, and checking for that costs more than building
-(39 % of a turn at 1,000 turns, when it was tried).
+What it gives: if they are built again for every read, the messages of a thread are most of what Python's collector
+has to look through. Where messages have nothing in them that can be changed in place (no tool calls, no metadata), a
+turn takes some 20 % less CPU at 100 turns and 28 % less at 1,000 (docs/decisions/0024). Messages with such parts are
+built again each time: somebody may hold a part without holding the message, and checking for that costs more
+than building (39 % of a turn at 1,000 turns, when it was tried).
 
-CPython only: elsewhere the counts mean something else, no message ever looks unreferenced, and all are built anew.
+CPython only: elsewhere the counts mean something else, no message ever looks unreferenced, and all are built again.
 
 To remove it: set `ENABLED` to False, then delete this module and `ListSnapshot.split`, `ThreadCache.take_back`.
 """

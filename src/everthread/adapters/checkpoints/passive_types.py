@@ -1,6 +1,8 @@
-"""Types that run nothing of the user's when they are built: whatever bytes say, they become data and no more.
+"""Types whose construction runs none of the user's code: whatever the stored bytes are, they become data and nothing
+more.
 
-No validator, no `__post_init__`, no constructor or default of one's own, in the type itself and in those of its fields.
+They have no validator, no `__post_init__`, and no constructor or default written by the user, and neither have the
+types of their fields.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""LangGraph's checkpointer over the log: its verbs, each async, with a twin that waits for it.
+"""LangGraph's checkpointer over the log: its methods, each async and with a blocking twin.
 
 The work is in `put`, `get`, `deletion` and `copy_thread`; this module says where a config points to and in which loop
 it runs.

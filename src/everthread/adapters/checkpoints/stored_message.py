@@ -1,5 +1,5 @@
-"""One message as it is stored, ready to be built again and again: whoever reads a message gets a copy, so that no edit
-of theirs reaches what others are handed.
+"""One message as it is stored, from which copies are built: every reader gets a copy, so that no edit reaches other
+readers.
 
 Most messages come back equal from their JSON (`JsonTemplate`). Those that do not (artifacts, custom classes, chunks)
 are kept as the serializer's bytes too, and built from these (`SerdeBytes`).

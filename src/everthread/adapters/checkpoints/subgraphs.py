@@ -1,5 +1,5 @@
-"""A subgraph's messages. What it was in_thread refers to the thread's log; what is first seen there goes to a child
-conversation, before the checkpoint that refers to it is stored.
+"""A subgraph's messages. What it was given by the thread refers to the thread's log; what is first seen there goes to a
+child conversation, before the checkpoint that refers to it is stored.
 """
 
 from __future__ import annotations

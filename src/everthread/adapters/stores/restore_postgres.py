@@ -2,7 +2,7 @@
 their own, the backup's are loaded, erased again and verified, and only then the old ones are dropped.
 
 Anything that fails before puts the old tables back. After a kill they still lie in that schema, and the next
-restore takes them for what is to be replaced. Whoever has the database open meets missing tables meanwhile.
+restore takes them for what is to be replaced. Processes that have the database open meet missing tables meanwhile.
 """
 
 from __future__ import annotations

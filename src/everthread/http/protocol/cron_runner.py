@@ -1,8 +1,8 @@
 """Starts the runs of crons when they are due.
 
-Every server process looks after all crons. What is due is started under ids that follow from the cron and the minute,
-so of several processes one starts it, and one that died in between is made up for by the next. What was missed while no
-server ran is made up for once, if that was less than a day ago.
+Every server process looks after all crons. A run that is due gets its ids from the cron and the minute, so several
+processes start it once, and another process takes over from one that died. Runs missed while no server was running
+are made up for by one run, if they are less than a day old.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""/threads/{id}/runs and /runs: start, follow, wait for, cancel. A run goes on whoever listens.
+"""/threads/{id}/runs and /runs: start, follow, wait for, cancel. A run goes on without listeners.
 
 Every stream can be resumed: the id of an event is its number, and `Last-Event-ID` brings exactly the rest.
 """

@@ -102,7 +102,7 @@ async def _follow_runs(
 
 
 async def _runs(thread: Conversation, since: EventPosition) -> list[Turn]:
-    """The thread's runs from a number on, oldest first. Usually there is no new one, and one page is read."""
+    """The thread's runs from a number on, oldest first. Usually there are no new ones, and one page is read."""
     found: list[Turn] = []
     cursor = None
     while len(found) < _MAX_RUNS:

@@ -57,7 +57,7 @@ class PostgresReplies:
             if not begun.endswith(" 0"):
                 return None
             row = await connection.fetchrow(sql.REPLY, owner, key)
-            if row is None:  # dropped between the two statements: whoever asks again finds room
+            if row is None:  # dropped between the two statements: the next attempt finds room
                 return Reply(request, None, None, b"[]", b"", until)
             stands = Reply._make(row)
             if stands.status is None and stands.request == request and stands.running_until <= now:

@@ -1,8 +1,8 @@
 """Changes of turns, from process to process: LISTEN on a connection of its own, NOTIFY in the writer's transaction.
 
-The connection is opened with the first subscriber, kept while there are any, and opened again when it breaks. Whoever
-waits also polls, more slowly, so what is missed meanwhile, or behind a pooler that does not pass notifications on, is
-found all the same.
+The connection is opened with the first subscriber, kept while there are any, and opened again when it breaks.
+Waiting readers also poll, more slowly, so what is missed meanwhile, or behind a pooler that does not pass
+notifications on, is found all the same.
 """
 
 from __future__ import annotations

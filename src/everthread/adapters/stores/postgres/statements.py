@@ -917,7 +917,7 @@ REWRITE_PATIENCE = "SET lock_timeout = '10s'; SET statement_timeout = 0"
 """How long a rewrite waits for those who read a table, while newcomers wait behind it; itself it may take long."""
 
 REWRITE = "VACUUM (FULL, ANALYZE) {table}"
-"""Write a table and its indexes anew, without dead rows, and its statistics, which hold common values of its columns;
+"""Rewrite a table and its indexes without dead rows, and its statistics, which hold common values of its columns;
 the table's name comes from the fixed list."""
 
 FILES = "SELECT pg_relation_filenode(name::regclass) FROM unnest($1::text[]) AS name"
