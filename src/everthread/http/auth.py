@@ -1,5 +1,5 @@
-"""Who calls: the holder of an API key, the bearer of a token, or, where the server is open only to its own machine,
-its own user (the owner `local`). And how often they may.
+"""Who calls: the holder of an API key, the bearer of a token, or, where the server is open only to its own machine, the
+user of that machine (the owner `local`). And how often they may.
 
 A wrong key and a revoked one get the same response. Event streams may be open for days, so while one is, it is checked
 again and again whether the key still holds, and the stream ends with the token.
