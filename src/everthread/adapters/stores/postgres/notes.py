@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from everthread.adapters.stores.layout import NOTE_COLUMNS, note_values, note_words
+from everthread.adapters.stores.layout import NEWEST, NOTE_COLUMNS, note_values, note_words
 from everthread.adapters.stores.nearest import nearest
 from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase, Row
 from everthread.adapters.stores.postgres.statements import ConversationKey
@@ -167,7 +167,7 @@ class PostgresNotes:
                 PINNED if query.pinned_only else LISTING,
                 owner,
                 int(query.kind),
-                1 << 62 if query.before is None else query.before,
+                NEWEST if query.before is None else query.before,
                 [int(state) for state in query.states],
                 None if query.namespaces is None else list(query.namespaces),
                 query.limit,

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import orjson
 
-from everthread.adapters.stores.layout import NOTE_COLUMNS, note_values, note_words
+from everthread.adapters.stores.layout import NEWEST, NOTE_COLUMNS, note_values, note_words
 from everthread.adapters.stores.nearest import nearest
 from everthread.adapters.stores.sqlite.engine import SqliteDatabase
 from everthread.core.entries import SEQ_BITS, Flag
@@ -159,7 +159,7 @@ class SqliteNotes:
             values = {
                 "owner": owner,
                 "kind": int(query.kind),
-                "before": 1 << 62 if query.before is None else query.before,
+                "before": NEWEST if query.before is None else query.before,
                 "states": _array(map(int, query.states)),
                 "namespaces": _array(query.namespaces or ()),
                 "limit": query.limit,
