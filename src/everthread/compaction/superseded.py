@@ -189,6 +189,30 @@ class _Statement:
         return [words for one in cues.denied(self.text) if (words := _words(one))]
 
     @cached_property
+    def is_for_once(self) -> bool:
+        return cues.is_for_once(self.text)
+
+    @cached_property
+    def is_of_one_time(self) -> bool:
+        return cues.is_of_one_time(self.text)
+
+    @cached_property
+    def recurs(self) -> bool:
+        return cues.recurs(self.text)
+
+    @cached_property
+    def corrects(self) -> bool:
+        return cues.corrects(self.text)
+
+    @cached_property
+    def doubts(self) -> bool:
+        return cues.doubts(self.text)
+
+    @cached_property
+    def reverts(self) -> bool:
+        return cues.reverts(cues.without_others_words(self.text))
+
+    @cached_property
     def dropped_facts(self) -> frozenset[str]:
         """The dates, amounts and names of what it drops or denies: 20号那个作废."""
         gone = [*cues.taken_back(self.text), *cues.denied(self.text)]
@@ -214,7 +238,8 @@ def _replacing(
     weights = _weights([one.words for one in (*changes, *told)])
     totals = [_total(one.words, weights) for one in changes]
     by_word = _by_word(changes)
-    otherwise = [at for at, change in enumerate(changes) if change.dropped_facts or change.slots or change.numbers]
+    dropping = [at for at, change in enumerate(changes) if change.dropped_facts]
+    by_name = _by_name(changes)
     often = _often(told)
     found: dict[int, int] = {}
     used: set[int] = set()
@@ -226,7 +251,9 @@ def _replacing(
     ]
     for at in open_to:
         own = told[at]
-        shared: dict[int, float] = dict.fromkeys(otherwise, 0.0)
+        shared: dict[int, float] = dict.fromkeys(dropping, 0.0)
+        for name in (*own.slots, *own.numbers):
+            shared.update(dict.fromkeys(by_name.get(name, ()), 0.0))
         for word in own.words & by_word.keys():
             for index in by_word[word]:
                 shared[index] = shared.get(index, 0.0) + weights[word]
@@ -253,6 +280,16 @@ def _by_word(changing: Sequence[_Statement]) -> Mapping[str, list[int]]:
     return found
 
 
+def _by_name(changing: Sequence[_Statement]) -> Mapping[str, list[int]]:
+    """Which of them say one of the things that hold only once, or have a number of a kind: without a common word, they
+    change only what says or has it too."""
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for at, change in enumerate(changing):
+        for name in (*change.slots, *change.numbers):
+            found[name].append(at)
+    return found
+
+
 def _weights(statements: Sequence[frozenset[str]]) -> Mapping[str, float]:
     """How rare each word is; among a few statements, what two share seems common and is not."""
     if len(statements) >= _ENOUGH:
@@ -271,25 +308,33 @@ def _often(told: Sequence[_Statement]) -> frozenset[str]:
 
 
 def _replaces(later: _Statement, own: _Statement, section: Section, share: float, often: frozenset[str]) -> bool:
-    if cues.is_exception(later.text, own.text):
+    if _is_exception(later, own):
         return False
     is_of_it = _takes_back(later, own, section, often) or _changes(later, own, section, share)
     return is_of_it and not _says_so_itself(own, later)
+
+
+def _is_exception(later: _Statement, own: _Statement) -> bool:
+    """Whether what it changes is changed for once: what was told for all times still holds."""
+    return later.is_for_once or (later.is_of_one_time and own.recurs)
 
 
 def _takes_back(later: _Statement, own: _Statement, section: Section, often: frozenset[str]) -> bool:
     """By what it says in so many words no longer holds, and by what can hold only once."""
     if later.slots and any(own.slots.get(slot, value) != value for slot, value in later.slots.items()):
         return True
-    if any(words <= own.words and (section != "facts" or not words <= often) for words in later.dropped):
+    if later.dropped and any(
+        words <= own.words and (section != "facts" or not words <= often) for words in later.dropped
+    ):
         return True
-    is_enough = section in _DECIDED or (section == "standing" and cues.corrects(later.text))
-    if any(words <= own.words and (is_enough or len(words) > 1) for words in later.denied):
+    if later.denied:
+        is_enough = section in _DECIDED or (section == "standing" and later.corrects)
+        if any(words <= own.words and (is_enough or len(words) > 1) for words in later.denied):
+            return True
+    if later.allowed and own.forbids and any(words <= own.words for words in later.allowed):
         return True
-    if own.forbids and any(words <= own.words for words in later.allowed):
-        return True
-    puts_right = later.revises and cues.corrects(later.text)
-    if (puts_right or (later.settles and cues.doubts(own.text))) and _is_misspelt(own, later):
+    puts_right = (later.revises and later.corrects) or (later.settles and own.doubts)
+    if puts_right and later.numbers and own.numbers and _is_misspelt(own, later):
         return True
     return bool(later.dropped_facts) and not later.dropped_facts.isdisjoint(own.facts)
 
@@ -300,7 +345,7 @@ def _changes(later: _Statement, own: _Statement, section: Section, share: float)
         return False
     if section != "standing" and _names_both(own, later):
         return True
-    if section == "standing" and not cues.reverts(cues.without_others_words(later.text)):
+    if section == "standing" and not later.reverts:
         return False
     if later.words <= own.words and not (later.dropped or later.denied or _differ(own, later)):
         return False  # says the same again
@@ -338,6 +383,8 @@ def _says_so_itself(own: _Statement, later: _Statement) -> bool:
 
 def _is_of_another(own: _Statement, later: _Statement) -> bool:
     """Whether what it changes was another day or amount than is told here."""
+    if not later.former:
+        return False
     both = own.values.keys() & later.former.keys()
     return bool(both) and all(own.values[kind].isdisjoint(later.former[kind]) for kind in both)
 
@@ -345,21 +392,29 @@ def _is_of_another(own: _Statement, later: _Statement) -> bool:
 def _names_both(own: _Statement, later: _Statement) -> bool:
     """Whether it names the very day or amount that is told here and what comes in its place, of the same thing: the
     Thursday viewing is on Saturday now."""
-    return not own.words.isdisjoint(later.words) and any(
-        own.values[kind] & later.values[kind] and later.values[kind] - own.values[kind]
-        for kind in own.values.keys() & later.values.keys()
-        if not own.values[kind] - later.values[kind]
+    return (
+        bool(later.values)
+        and not own.words.isdisjoint(later.words)
+        and any(
+            own.values[kind] & later.values[kind] and later.values[kind] - own.values[kind]
+            for kind in own.values.keys() & later.values.keys()
+            if not own.values[kind] - later.values[kind]
+        )
     )
 
 
 def _agree(own: _Statement, later: _Statement) -> bool:
     """Whether both say when, or how much, and the same: then one confirms the other."""
+    if not later.values:
+        return False
     both = own.values.keys() & later.values.keys()
     return bool(both) and not _differ(own, later)
 
 
 def _differ(own: _Statement, later: _Statement) -> bool:
     """Whether both say when, or how much, and not the same."""
+    if not later.values:
+        return False
     both = own.values.keys() & later.values.keys()
     return any(own.values[kind].isdisjoint(later.values[kind]) for kind in both)
 
@@ -385,8 +440,8 @@ def _nearest(later: _Statement, seq: int, said: Sequence[tuple[int, int, _Statem
         and ((is_brief and seq - own_seq <= _BRIEF_REACH) or not own.words.isdisjoint(later.words))
         and _differ(own, later)
         and not _is_of_another(own, later)
-        and (later.revises or cues.doubts(own.text))
-        and not cues.is_exception(later.text, own.text)
+        and (later.revises or own.doubts)
+        and not _is_exception(later, own)
     )
     return max(able, default=(0, None))[1]
 

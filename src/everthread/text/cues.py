@@ -587,9 +587,19 @@ _RECURS = _cue(
 )
 
 
-def is_exception(later: str, earlier: str) -> bool:
-    """Whether what it changes is changed for once: what was told for all times still holds."""
-    return _ONCE(later) or (_NEAR(later) and _RECURS(earlier) and not _RECURS(later))
+def is_for_once(sentence: str) -> bool:
+    """What it changes is changed for once, as it says."""
+    return _ONCE(sentence)
+
+
+def is_of_one_time(sentence: str) -> bool:
+    """It is about one time soon, and about nothing that recurs."""
+    return _NEAR(sentence) and not _RECURS(sentence)
+
+
+def recurs(sentence: str) -> bool:
+    """It is about what happens again and again."""
+    return _RECURS(sentence)
 
 
 _DOUBTS = re.compile(
