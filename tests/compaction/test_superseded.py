@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from everthread.compaction.condense import condense, recent_summaries, summaries_within
 from everthread.compaction.extract import extract
 from everthread.compaction.sources import ChildSummary
+from everthread.compaction.summary_format import Section, SummaryLine
+from everthread.compaction.superseded import mark_superseded, replaced_by
 from everthread.context.tokens import count_tokens
 from everthread.core.compactions import Compaction
 from everthread.core.ids import new_id
@@ -204,3 +206,17 @@ def test_a_change_that_names_its_own_thing_replaces_no_day_of_another() -> None:
         "- user: The bank postponed our audit meeting to 23 June. [#24]",
     )
     assert "Villa Rosa on 15 June [#20]" in text
+
+
+def test_what_shares_no_word_is_replaced_by_a_number_that_was_misspelt_and_by_what_holds_only_once() -> None:
+    lines = [
+        _line("facts", "user: the plane home is LH 1234", 2),
+        _line("standing", "user: please call me Bob", 4),
+        _line("facts", "user: ticket AB 777 is for the concert", 6),
+    ]
+    later = [(9, "sorry, typo, LH 1243"), (11, "address me as Al")]
+    assert [replaced_by(one) for one in mark_superseded(lines, later, "en")] == [9, 11, None]
+
+
+def _line(section: Section, text: str, seq: int) -> SummaryLine:
+    return SummaryLine(section=section, text=text, first_seq=seq, last_seq=seq)
