@@ -16,6 +16,7 @@ from everthread import Conversation, Erased, Everthread, NotFound
 from everthread.adapters.stores.in_memory import InMemoryStore
 from everthread.adapters.stores.sqlite import erase as sqlite_erase
 from everthread.adapters.stores.sqlite.files import connect
+from everthread.recall.ranking import recent_candidates
 from tests.contracts.message_helpers import appended, entry_count, history, says, seqs, texts
 from tests.forensics import readable
 
@@ -43,6 +44,17 @@ async def test_an_erased_message_is_gone_and_the_others_stay(et: Everthread, con
     report = await et.verify()
     assert report.ok
     assert (report.entries, report.messages, report.erased) == (3, 2, 1)
+
+
+async def test_what_was_recalled_of_an_erased_message_is_forgotten(et: Everthread, conv: Conversation) -> None:
+    recent_candidates.clear()
+    await conv.append([says(f"the {SECRET} beetle", id="a"), says("a beetle", id="b")])
+    for question in (SECRET, "beetle"):
+        assert await conv.recall(question)
+        assert len(recent_candidates) == 2
+    await et.erase(owner="local", conversation=conv.id, message="a")
+    assert len(recent_candidates) == 0
+    assert [hit.ids for hit in await conv.recall("beetle")] == [("b",)]
 
 
 async def test_every_revision_goes_with_its_message(et: Everthread, conv: Conversation) -> None:

@@ -122,7 +122,7 @@ def test_what_the_assistant_said_is_not_sunk_by_the_prior_for_users() -> None:
 def test_a_named_day_brings_what_was_said_then() -> None:
     old, new = NOW - timedelta(days=40), NOW - timedelta(days=1)
     both = [
-        one._replace(said_at=when)
+        replace(one, said_at=when)
         for one, when in zip(
             messages_of([("user", "lunch with Ann"), ("user", "lunch with Bob")]), (old, new), strict=True
         )
@@ -155,7 +155,7 @@ def test_of_a_long_message_the_passage_with_the_words_is_shown() -> None:
 
 def test_messages_of_two_conversations_are_no_neighbours() -> None:
     one, two = messages_of([("user", "the director"), ("user", "short")])
-    found = ranked("director", [one, two._replace(conversation_id="other")], RecallWeights(topic=0))
+    found = ranked("director", [one, replace(two, conversation_id="other")], RecallWeights(topic=0))
     assert texts(found) == ["the director"]
 
 

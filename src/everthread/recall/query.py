@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from everthread.core.queries import Term
-from everthread.core.text_memo import TextMemo
 from everthread.recall.asking import WHATEVER_CHARACTERS, WHATEVER_STEMS, without_asking
 from everthread.text.dates import without_times
 from everthread.text.irregular_verbs import other_forms
@@ -166,7 +165,7 @@ def _split_at_han(run: str) -> Iterator[str]:
             start = at
 
 
-class _Words(NamedTuple):
+class PassageWords(NamedTuple):
     """The words of a text as tokens."""
 
     length: int
@@ -176,14 +175,11 @@ class _Words(NamedTuple):
     """How often it has those that it has more than once: few, and counted once, not for each question."""
 
 
-def _split_words(text: str) -> _Words:
+def words_of_passage(text: str) -> PassageWords:
+    """Split a text of a few hundred words."""
     words = tokenize(text)
     times = Counter(words)
-    return _Words(len(words), frozenset(times), {word: count for word, count in times.items() if count > 1})
-
-
-_words_of = TextMemo(_split_words, min_chars=96, max_chars=2_000, capacity=4_096)
-"""Of passages: those around a question are ranked for one question after another."""
+    return PassageWords(len(words), frozenset(times), {word: count for word, count in times.items() if count > 1})
 
 
 class TermCounts(NamedTuple):
@@ -192,8 +188,6 @@ class TermCounts(NamedTuple):
     counts: Sequence[tuple[int, float]]
     """The terms that it has, by their place in the question, in that order, and how often."""
     length: int
-    words: Set[str] = frozenset()
-    """Its words as tokens."""
 
 
 def _pieces_of(number: Term) -> list[frozenset[str]]:
@@ -219,9 +213,9 @@ class TermCounter:
         self._related = frozenset(self._shares)
         self._related_characters = [term.token for term in related or () if term.is_prefix]
 
-    def count(self, text: str) -> TermCounts:
-        """Count the terms in a text."""
-        length, distinct, repeated = _words_of(text)
+    def count(self, text: str, words: PassageWords | None = None) -> TermCounts:
+        """Count the terms in a text, whose words may be known."""
+        length, distinct, repeated = words or words_of_passage(text)
         counts: list[tuple[int, float]] = [
             (self._at[token], repeated.get(token, 1)) for token in self._in_question & distinct
         ]
@@ -238,7 +232,7 @@ class TermCounter:
             counts += self._related_counts(having, {at for at, _ in counts})
         if len(counts) > 1:
             counts.sort()
-        return TermCounts(counts, length, distinct)
+        return TermCounts(counts, length)
 
     def _number_counts(self, text: str, distinct: frozenset[str]) -> list[tuple[int, float]]:
         """What lacks the pieces of a number lacks the number: that costs a fiftieth of looking for it."""

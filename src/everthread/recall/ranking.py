@@ -38,19 +38,28 @@ from functools import cached_property
 from itertools import chain
 from math import inf
 from statistics import median
-from typing import NamedTuple, overload
+from typing import overload
 
 from everthread.core.queries import Term
-from everthread.core.text_memo import TextMemo
+from everthread.core.recent import Recent
 from everthread.recall.candidates import NEIGHBOUR_REACH, PostingLists, score_surroundings
 from everthread.recall.links import TOOL_ROLES
-from everthread.recall.markup import WRAPPED_ROLES, blank_tags
+from everthread.recall.markup import WRAPPED_ROLES, blank_tags, words_of_tags
 from everthread.recall.policy import RecallWeights
-from everthread.recall.query import FUNCTION_STEMS, RecallQuery, RelatedTerms, TermCounter, TermCounts, add_counts
+from everthread.recall.query import (
+    FUNCTION_STEMS,
+    PassageWords,
+    RecallQuery,
+    RelatedTerms,
+    TermCounter,
+    TermCounts,
+    add_counts,
+    words_of_passage,
+)
 from everthread.recall.wishes import MAX_WISHES, matters_of
 from everthread.text.bm25 import bm25, idf
 from everthread.text.dates import TimeRange, date_score, is_within
-from everthread.text.passages import WHOLE_TOKENS, PassageSpan, estimate_tokens, split_passages
+from everthread.text.passages import PassageSpan, estimate_tokens, split_passages
 from everthread.text.words import fold, tokenize
 
 _WHOLE_SHARE = 0.5
@@ -95,8 +104,10 @@ _FAR_SHARE = 0.3
 _ROLES = TOOL_ROLES | {"user", "assistant", "system", "developer"}
 
 
-class CandidateMessage(NamedTuple):
-    """A message that was read, to be ranked."""
+@dataclass(frozen=True, eq=False)
+class CandidateMessage:
+    """A message that was read, to be ranked, and what ranking asks of its text whatever the question: found when it is
+    first asked for, and kept with the message from one question to the next."""
 
     entry_key: int
     """Rises through a conversation; those of two conversations are far apart."""
@@ -107,6 +118,75 @@ class CandidateMessage(NamedTuple):
     name: str | None
     text: str
     said_at: datetime | None = None
+
+    @property
+    def is_tool(self) -> bool:
+        return self.role in TOOL_ROLES
+
+    @cached_property
+    def spans(self) -> Sequence[PassageSpan]:
+        """Where its passages stand."""
+        return split_passages(self.text)
+
+    @cached_property
+    def passages(self) -> Sequence[tuple[str, PassageWords]]:
+        """The text and the words of each passage, without the tags a program wrapped it in."""
+        said = blank_tags(self.text) if self.role in WRAPPED_ROLES else self.text
+        texts = [said[start:end] for start, end in self.spans]
+        return [(text, words_of_passage(text)) for text in texts]
+
+    @cached_property
+    def words(self) -> Set[str]:
+        """The words of the whole message."""
+        sets = [words.distinct for _, words in self.passages]
+        return sets[0] if len(sets) == 1 else frozenset[str]().union(*sets)
+
+    @cached_property
+    def length(self) -> int:
+        """How many words it has, repeats included."""
+        return sum(words.length for _, words in self.passages)
+
+    @cached_property
+    def words_of_tags(self) -> frozenset[str]:
+        """The words that it has only in the tags a program wrapped it in."""
+        has_tags = self.role in WRAPPED_ROLES and "</" in self.text
+        return words_of_tags(self.text) if has_tags else frozenset()
+
+    @cached_property
+    def tokens(self) -> int:
+        """About what it counts to."""
+        return estimate_tokens(self.text)
+
+    @cached_property
+    def asks(self) -> bool:
+        """Whether it asks something."""
+        return "?" in self.text or "？" in self.text
+
+    @cached_property
+    def only_asks(self) -> bool:
+        """Whether it is a short question and nothing else."""
+        return self.text.rstrip().endswith(("?", "？")) and self.tokens <= _ONLY_ASKS_TOKENS
+
+    @cached_property
+    def is_fragment(self) -> bool:
+        """Whether it is only a few words without an end, as of somebody who sends a sentence in pieces."""
+        return self.length <= _FRAGMENT_WORDS and not self.text.rstrip().endswith(_ENDS)
+
+    @property
+    def weight_bytes(self) -> int:
+        """About what it takes to keep it with its words."""
+        return _CANDIDATE_BYTES + _TEXT_COPIES * len(self.text) + _WORD_BYTES * len(self.words)
+
+
+_CANDIDATE_BYTES, _TEXT_COPIES, _WORD_BYTES = 1_500, 3, 80
+
+recent_candidates: Recent[tuple[object, ...], CandidateMessage] = Recent(16_000_000)
+"""Those ranked lately: for one question after another mostly the same are."""
+
+
+def forget_candidates() -> None:
+    """Forget the messages ranked lately: stores do that when they erase."""
+    recent_candidates.clear()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,10 +314,6 @@ def _named_in(query: RecallQuery, speakers: Mapping[str, str]) -> list[str]:
     return [name for token, name in speakers.items() if token in words]
 
 
-_spans_of = TextMemo(split_passages, min_chars=WHOLE_TOKENS, max_chars=32_000, capacity=4_096)
-"""Where a message's passages stand: those around a question are ranked for one question after another."""
-
-
 class _Scorer:
     """Scores the messages that were read for one question; each list here has a place for every message."""
 
@@ -248,13 +324,10 @@ class _Scorer:
         self.messages = messages
         self.signals = signals
         self.weights = weights
-        self.spans = [_spans_of(message.text) for message in messages]
-        self.is_tool = [message.role in TOOL_ROLES for message in messages]
+        self.spans = [message.spans for message in messages]
+        self.is_tool = [message.is_tool for message in messages]
         count = TermCounter(query.terms, signals.related).count
-        said = [blank_tags(message.text) if message.role in WRAPPED_ROLES else message.text for message in messages]
-        self.counts = [
-            [count(text[start:end]) for start, end in spans] for text, spans in zip(said, self.spans, strict=True)
-        ]
+        self.counts = [[count(text, words) for text, words in message.passages] for message in messages]
         self.carried = [self._carried(at) for at in range(len(messages))]
 
     def _carried(self, at: int) -> Sequence[tuple[int, float]]:
@@ -311,7 +384,7 @@ class _Scorer:
         """The words that tell two messages belong together: neither the question's own nor those of any sentence, and
         of the messages read only a few have them."""
         asked = FUNCTION_STEMS.union(term.token for term in self.query.terms)
-        words = [_all_words(passages) for passages in self.counts]
+        words = [message.words for message in self.messages]
         having = Counter(chain.from_iterable(words))
         most = max(_FEW, _FEW_SHARE * len(words))
         left_out = asked.union(word for word, count in having.items() if count > most)
@@ -341,19 +414,11 @@ class _Scorer:
         else as far as this conversation's neighbours do."""
         if not self.contents[at].isdisjoint(self.contents[later]):
             return 1.0
-        if steps == 1 and self.asks[at] and self._is_other_speaker(at, later):
+        if steps == 1 and self.messages[at].asks and self._is_other_speaker(at, later):
             return 1.0
-        if (self.is_fragment[at] or self.is_fragment[later]) and self._is_soon_after(at, later):
+        if (self.messages[at].is_fragment or self.messages[later].is_fragment) and self._is_soon_after(at, later):
             return 1.0
         return self.coherence
-
-    @cached_property
-    def is_fragment(self) -> list[bool]:
-        """Whether each is only a few words without an end, as of somebody who sends a sentence in pieces."""
-        return [
-            sum(passage.length for passage in passages) <= _FRAGMENT_WORDS and not message.text.rstrip().endswith(_ENDS)
-            for message, passages in zip(self.messages, self.counts, strict=True)
-        ]
 
     def _is_soon_after(self, at: int, later: int) -> bool:
         one, other = self.messages[at].said_at, self.messages[later].said_at
@@ -363,16 +428,6 @@ class _Scorer:
         one, other = self.messages[at], self.messages[later]
         return (one.role, one.name) != (other.role, other.name)
 
-    @staticmethod
-    def _only_asks(message: CandidateMessage) -> bool:
-        """Whether a message is a short question and nothing else."""
-        return message.text.rstrip().endswith(("?", "？")) and estimate_tokens(message.text) <= _ONLY_ASKS_TOKENS
-
-    @cached_property
-    def asks(self) -> list[bool]:
-        """Whether each message asks something."""
-        return ["?" in message.text or "？" in message.text for message in self.messages]
-
     @cached_property
     def flows(self) -> list[tuple[int, int, float, float]]:
         """Which two messages lend to each other, and what share the later and the earlier of them gets."""
@@ -380,10 +435,10 @@ class _Scorer:
         if not lent_next:
             return []
         alone = self.weights.alone_tokens
-        needs = [1 / (1 + (estimate_tokens(message.text) / alone) ** 2) for message in self.messages]
+        needs = [1 / (1 + (message.tokens / alone) ** 2) for message in self.messages]
         lent = [lent_next * 0.5**steps for steps in range(NEIGHBOUR_REACH)]
         lent_by_question = [lent[0] * self.weights.asking, *lent[1:]]
-        lent_on = [lent_by_question if asks else lent for asks in self.asks]
+        lent_on = [lent_by_question if message.asks else lent for message in self.messages]
         return [
             (at, later, needs[later] * lent_on[at][steps - 1] * belong, needs[at] * lent[steps - 1] * belong)
             for at, later, steps in self._neighbours()
@@ -453,7 +508,7 @@ class _Scorer:
         words = self._word_scores()
         lent = self._lent(words)  # a question lends all it has to its answer, whatever it keeps
         words = [
-            score * _ONLY_ASKS_SHARE if self._only_asks(message) else score
+            score * _ONLY_ASKS_SHARE if message.only_asks else score
             for score, message in zip(words, self.messages, strict=True)
         ]
         parts = _normalize_together({"words": words, "neighbours": lent})
@@ -493,10 +548,9 @@ class _Scorer:
         """What those have that were said then, without any word of the question: much where whatever was said then is
         asked for, and the more, the more they say."""
         whole = self.weights.date * (_WHATEVER_THEN if self.query.asks_for_a_time else _SAID_THEN)
-        lengths = [sum(passage.length for passage in passages) for passages in self.counts]
         return [
-            whole * (1 - 0.5 ** (1 + length / _SAYS_WORDS)) if is_then else 0.0
-            for is_then, length in zip(self.is_said_then, lengths, strict=True)
+            whole * (1 - 0.5 ** (1 + message.length / _SAYS_WORDS)) if is_then else 0.0
+            for is_then, message in zip(self.is_said_then, self.messages, strict=True)
         ]
 
     def _by_named(self, topic: Sequence[float]) -> list[float]:
@@ -616,7 +670,7 @@ class _Scorer:
         own = {term for term, count in counts if count >= 1}
         lacking = {term for term, _ in counts} - own
         text = fold(self.messages[at].text)
-        words = {word for passage in self.counts[at] for word in passage.words}
+        words = self.messages[at].words
         related = (
             term.token
             for term, places in self.signals.related.items()
@@ -677,11 +731,6 @@ class _Scorer:
         meaning = [signals.understood_share * signals.similarity.get((key, part), 0.0) for part in range(len(spans))]
         best = max(range(len(spans)), key=lambda part: words[part] + meaning[part])
         return spans[best]
-
-
-def _all_words(passages: Sequence[TermCounts]) -> Set[str]:
-    """The words of a whole message."""
-    return passages[0].words if len(passages) == 1 else frozenset[str]().union(*(one.words for one in passages))
 
 
 def _add_passages(passages: Sequence[TermCounts]) -> TermCounts:

@@ -50,7 +50,6 @@ from everthread.recall.links import (
     naming,
     sources_of,
 )
-from everthread.recall.markup import WRAPPED_ROLES, words_of_tags
 from everthread.recall.policy import RecallPolicy
 from everthread.recall.query import MAX_QUESTION_CHARACTERS, RecallQuery, parse_question
 from everthread.recall.ranking import (
@@ -61,6 +60,7 @@ from everthread.recall.ranking import (
     have_names,
     names_speaker,
     rank,
+    recent_candidates,
 )
 from everthread.recall.said_when import seqs_said_within, spread
 from everthread.recall.wishes import WishKind, kind_of_wish, likely_wishes
@@ -391,10 +391,8 @@ async def _with_named_speaker(
 
 def _without_tags(postings: PostingLists, messages: Iterable[CandidateMessage]) -> PostingLists:
     """The postings without the messages that have a term only in the tags a program wrapped them in."""
-    tags = {
-        one.entry_key: words_of_tags(one.text) for one in messages if one.role in WRAPPED_ROLES and "</" in one.text
-    }
-    if not any(tags.values()):
+    tags = {one.entry_key: one.words_of_tags for one in messages if one.words_of_tags}
+    if not tags:
         return postings
     return {
         term: having if term.is_prefix else [key for key in having if term.token not in tags.get(key, ())]
@@ -520,6 +518,15 @@ class _Candidates:
 
 
 def _as_candidate(found: PlacedMessage) -> CandidateMessage | None:
+    entry = found.entry
+    key = (found.entry_key, found.depth, found.conversation_id, entry.chain)  # no other entry has its place in a chain
+    known = recent_candidates.get(key)
+    if known is None and (known := _made_candidate(found)) is not None and entry.raw and entry.chain:
+        recent_candidates.put(key, known, known.weight_bytes)
+    return known
+
+
+def _made_candidate(found: PlacedMessage) -> CandidateMessage | None:
     entry = found.entry
     try:
         payload = payload_of(entry)

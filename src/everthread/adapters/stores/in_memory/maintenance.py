@@ -33,6 +33,7 @@ from everthread.core.entries import Entry, Flag
 from everthread.core.errors import NotFound, StoreError
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
 from everthread.core.paths import holds
+from everthread.recall.ranking import forget_candidates
 
 
 class InMemoryMaintenance:
@@ -71,6 +72,7 @@ class InMemoryMaintenance:
     async def erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
         forget_summaries()
         forget_messages()
+        forget_candidates()
         if conversation is None and message is not None:
             return self._erase_memory(owner, message)
         rows = self._database.living(owner, conversation, with_children=message is None)

@@ -18,6 +18,7 @@ from everthread.core.chain import SettingsChange
 from everthread.core.clock import from_micros, to_micros
 from everthread.core.errors import NotFound, StoreError
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
+from everthread.recall.ranking import forget_candidates
 
 _LEFT_BEHIND = timedelta(days=1)
 """Off-record conversations untouched for this long were left by a crash; the next opening erases them."""
@@ -66,6 +67,7 @@ class PostgresMaintenance:
         report = await self._database.pool.write(lambda c: erase.blank(c, owner, conversation, message, now, kept))
         forget_summaries()
         forget_messages()
+        forget_candidates()
         return report
 
     async def _rewrite(self, *, wait: bool) -> Sequence[str]:

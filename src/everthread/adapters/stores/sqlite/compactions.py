@@ -24,6 +24,7 @@ from everthread.core.failpoints import reach
 from everthread.core.log import BranchRow, CompactionQuery, Segment
 from everthread.core.paths import holds, is_on
 from everthread.core.ports import CompactionPosition
+from everthread.recall.ranking import forget_candidates
 
 
 def summaries_of(connection: sqlite3.Connection, number: int, path: Sequence[Segment]) -> list[Compaction]:
@@ -62,6 +63,7 @@ def forget_known() -> None:
     _known.clear()
     forget_summaries()
     forget_messages()
+    forget_candidates()
 
 
 def was_undone(connection: sqlite3.Connection, number: int, path: Sequence[Segment], covered: int) -> bool:
