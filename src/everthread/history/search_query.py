@@ -51,6 +51,11 @@ def fts5_match(query: Query, scope: Sequence[str] = (), *, any_term: bool = Fals
     return " AND ".join([*required, f"({' OR '.join(optional)})"] if optional else required)
 
 
+def fts5_term_match(term: Term, scope: Sequence[str] = ()) -> str:
+    """`fts5_match` for a single term: recall asks for a hundred of them, one by one."""
+    return " AND ".join(map(_fts5_term, (*(Term(token=scope_token(name)) for name in scope), term)))
+
+
 def tsquery(query: Query, scope: Sequence[str] = (), *, any_term: bool = False) -> str:
     """The text of a PostgreSQL `tsquery`, to be bound as a parameter and cast; as above when empty."""
     if not query:

@@ -29,8 +29,8 @@ from everthread.core.notes import (
     UseCount,
     namespace_scope,
 )
-from everthread.core.queries import Group, Query
-from everthread.history.search_query import fts5_match
+from everthread.core.queries import Query
+from everthread.history.search_query import fts5_match, fts5_term_match
 from everthread.text.words import scope_token
 
 R = TypeVar("R")
@@ -320,6 +320,6 @@ def _frequencies(connection: sqlite3.Connection, scopes: Sequence[str], query: Q
     counts: Counter[str] = Counter()
     for scope in scopes:
         for term in query.terms:
-            match = fts5_match(Query(groups=(Group(terms=(term,)),)), [scope])
+            match = fts5_term_match(term, [scope])
             counts[term.token] += connection.execute(MATCH_COUNT, (match,)).fetchone()[0]
     return counts

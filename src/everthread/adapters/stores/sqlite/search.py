@@ -23,8 +23,8 @@ from everthread.core.entries import SEQ_BITS, SEQ_MASK, Entry, entry_key
 from everthread.core.ids import owner_scope
 from everthread.core.nouns import Ref
 from everthread.core.ports import PlacedMessage, Postings, WordMatch, WordMatches
-from everthread.core.queries import Group, Query, Term
-from everthread.history.search_query import fts5_match, has_term
+from everthread.core.queries import Query, Term
+from everthread.history.search_query import fts5_match, fts5_term_match, has_term
 
 _LARGE_SHARE = 0.2
 """From this share of all conversations on, an owner's matches are found by passing over those of others."""
@@ -51,10 +51,7 @@ class SqliteSearch:
                 found=[WordMatch(row[0], Entry._make(row[2:]), row[1]) for row in rows if row is not None],
                 truncated=len(keys) > cap,
                 frequencies={
-                    term.token: _count(
-                        connection, fts5_match(Query(groups=(Group(terms=(term,)),)), scope), first, last
-                    )
-                    for term in query.terms
+                    term.token: _count(connection, fts5_term_match(term, scope), first, last) for term in query.terms
                 },
                 total=connection.execute(sql.SCOPE_SIZE, (owner, conversation, conversation)).fetchone()[0],
             )
@@ -95,7 +92,7 @@ def read_postings(
     is_within = conversation is not None and total <= cap
     found: dict[Term, list[int]] = {}
     for term in terms:
-        match = fts5_match(Query(groups=(Group(terms=(term,)),)), scope)
+        match = fts5_term_match(term, scope)
         if is_within:
             rows = connection.execute(sql.TERM_POSTINGS, (match, first, tail.after))
         else:
