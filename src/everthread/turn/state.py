@@ -32,11 +32,12 @@ class MessagesChannel(UntrackedValue[list[AnyMessage]]):
 
 def _joined(known: list[AnyMessage], new: Any) -> list[AnyMessage]:
     """`add_messages`, without making an id at each step for every message of the window: none of them is looked for."""
-    if not isinstance(new, list) or not all(map(_is_whole, new)):
+    if not isinstance(new, list) or not all(map(_is_whole_kind, set(map(type, new)))):
         added: Any = add_messages(known, new)  # type: ignore[arg-type]
         return list(added)
     joined = list(known)
-    at = {message.id: place for place, message in enumerate(joined) if message.id is not None}
+    named = {message.id for message in new} - {None}
+    at = {message.id: place for place, message in enumerate(joined) if message.id in named} if named else {}
     for message in new:
         if message.id in at:
             joined[at[message.id]] = message
@@ -47,8 +48,8 @@ def _joined(known: list[AnyMessage], new: Any) -> list[AnyMessage]:
     return joined
 
 
-def _is_whole(message: object) -> bool:
-    return isinstance(message, BaseMessage) and not isinstance(message, BaseMessageChunk | RemoveMessage)
+def _is_whole_kind(kind: type) -> bool:
+    return issubclass(kind, BaseMessage) and not issubclass(kind, BaseMessageChunk | RemoveMessage)
 
 
 class UniqueListChannel(UntrackedValue[list[str]]):
