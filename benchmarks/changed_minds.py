@@ -46,6 +46,7 @@ _ASIDES = {
         "The bus to the lake leaves from stop {0} every {1} minutes.",
     ),
     "zh": ("地下室第{0}个架子上有{1}罐果酱。", "去湖边的公交从第{0}站出发，每{1}分钟一班。"),
+    "mixed": ("cellar 里第{0}个架子上有{1}罐 jam。", "去湖边的 bus 从第{0}站出发，每{1}分钟一班。"),
 }
 _ASIDE_PAIRS = 8
 
@@ -113,12 +114,19 @@ def _judgements(talk: Talk) -> Iterator[tuple[str, bool, str]]:
             struck = check_claims(told, talk.sources).struck
             found = [str(one) for one in struck if _packed(one.text) == _packed(sentence)]
             yield what, bool(found), f"{sentence} {found}"
-    for way, lines in (("one", _in_one(talk)), ("two", _in_two(talk)), ("model", _in_a_models(talk))):
+    for way, lines in _ways(talk):
         for earlier, later in talk.replaced:
             about = f"{way}, by {later}: {_about(lines, earlier, later)}"
             yield "replaced", _is_marked(lines, earlier, later), about
         for seq in talk.holds:
             yield "hold", any(_MARK.search(line.text) for line in _of(lines, seq)), f"{way}: {_about(lines, seq)}"
+
+
+def _ways(talk: Talk) -> Iterator[tuple[str, Sequence[SummaryLine]]]:
+    yield "one", _in_one(talk)
+    yield "two", _in_two(talk)
+    if talk.true:
+        yield "model", _in_a_models(talk)
 
 
 def _packed(sentence: str) -> str:
@@ -223,9 +231,10 @@ def _compaction(part: Sequence[Source], text: str) -> Compaction:
 
 
 def run(options: argparse.Namespace) -> Sequence[Row]:
-    """Both halves, both languages."""
+    """Both halves of both sets, in all their languages."""
     return [
-        measure(half, language, show=options.show_misses and half == "open")
-        for half in ("open", "sealed")
-        for language in ("en", "zh")
+        measure(half, language, show=options.show_misses and half.endswith("open"))
+        for kind, languages in (("", ("en", "zh")), ("near_", ("en", "zh", "mixed")))
+        for half in (f"{kind}open", f"{kind}sealed")
+        for language in languages
     ]

@@ -107,6 +107,56 @@ def test_what_still_holds_is_not_marked(section: Section, told: str, later: str)
 
 
 @pytest.mark.parametrize(
+    ("told", "meant", "later"),
+    [
+        ("swimming class on Monday at 9", "drawing class on Monday at 5", "drawing class moved from Monday to Sunday"),
+        ("the band gets 900 euros", "the hall costs 900 euros", "the hall is 1,100 euros now, not 900 euros"),
+        ("dad takes the 7:40 bus", "aunt Ines takes the 7:40 ferry", "the ferry is at 8:20 now, not 7:40"),
+        ("周一上午游泳课", "周一下午美术课", "美术课从周一改到周日了"),
+        ("场地费9000元", "乐队费用9000元", "乐队费用降到7000元了"),
+        ("zoom call 和 Ana 在 3月2号", "zoom call 和 Piet 在 3月2号", "和 Piet 的 zoom call 挪到 3月6号"),
+    ],
+)
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_change_marks_what_it_is_about_and_nothing_else_of_the_same_day_or_amount(
+    told: str, meant: str, later: str, is_told: bool
+) -> None:
+    lines = [
+        SummaryLine(section="decisions", text=f"user: {text}", first_seq=seq, last_seq=seq)
+        for seq, text in ((1, told), (3, meant))
+    ]
+    said = {1: told, 3: meant}
+    marked = mark_superseded(lines if is_told else lines[:1], [(5, later)], "en", said)
+    assert ["[#5]" in line.text for line in marked] == [False, True][: len(marked)]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_change_that_may_mean_either_of_two_things_marks_neither(order: int) -> None:
+    lines = [
+        SummaryLine(section="decisions", text=f"user: {text}", first_seq=seq, last_seq=seq)
+        for seq, text in ((1, "the plumber comes on the 20th"), (3, "the museum visit is on the 20th"))
+    ]
+    assert mark_superseded(lines[::order], [(30, "the 20th is off, take the 25th")], "en") == lines[::order]
+
+
+@pytest.mark.parametrize(
+    ("told", "later"),
+    [
+        ("booked the movers, 14 may, two men", "movers called, 14th doesnt work for them, its the 15th now"),
+        ("table at Nonna on the 3rd", "nonna is full on the 3rd, they put us on the 4th"),
+        ("tom brings the ladder on tuesday", "tom can only do thursday, not tuesday"),
+        ("the cat gets 3 drops a day", "vet says the cat needs 2 drops now, not 3"),
+        ("lecture is in room 12", "lecture moved to room 40"),
+        ("订30把雨伞", "雨伞改成50把"),
+        ("web release 是4月2号", "web 那边没测完，delay 到 4月9号"),
+    ],
+)
+def test_a_correction_is_told_by_more_turns_of_phrase(told: str, later: str) -> None:
+    line = SummaryLine(section="decisions", text=f"user: {told}", first_seq=1, last_seq=1)
+    assert "[#5]" in mark_superseded([line], [(5, later)], "en")[0].text
+
+
+@pytest.mark.parametrize(
     "word", ["assistant", "user", "decided", "decision", "cancelled", "moved", "actually", "Tuesday", "euros", "July"]
 )
 def test_no_two_statements_are_about_the_same_by_words_that_name_no_subject(word: str) -> None:
@@ -214,5 +264,6 @@ def test_conversations_that_change_their_mind_are_told_as_published(
 
 
 def test_the_sealed_conversations_are_those_that_were_sealed() -> None:
-    sealed, name = (FOLDER / "sealed.sha256").read_text("utf-8").split()
-    assert sha256((FOLDER / name).read_bytes()).hexdigest() == sealed
+    for line in (FOLDER / "sealed.sha256").read_text("utf-8").splitlines():
+        sealed, name = line.split()
+        assert sha256((FOLDER / name).read_bytes()).hexdigest() == sealed

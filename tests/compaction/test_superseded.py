@@ -101,6 +101,16 @@ def test_a_summary_of_which_nothing_was_taken_back_is_shown_as_it_is_stored() ->
     assert [one.text for one in summaries_within(told, None)] == [one.summary for one in told]
 
 
+def test_which_of_two_a_change_means_is_known_from_other_summaries_of_the_request() -> None:
+    told = (
+        "## Decisions\n- user: swimming class on Monday at 9 [#1]",
+        "## Decisions\n- user: drawing class on Monday at 5 [#3]",
+        "## Decisions\n- user: drawing class moved from Monday to Sunday [#5]",
+    )
+    shown = summaries_within(tuple(_compaction(2 * at + 1, 2 * at + 2, text) for at, text in enumerate(told)), None)
+    assert ["replaced by" in one.text for one in shown] == [False, True, False]
+
+
 def test_what_is_kept_of_quoted_summaries_is_bounded_by_their_texts() -> None:
     long = "x" * 100_000
     for _ in range(300):

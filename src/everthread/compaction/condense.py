@@ -35,6 +35,7 @@ from everthread.compaction.superseded import (
     may_replace,
     only_with_what_replaced,
     replaced_by,
+    told_by_users,
     told_later,
     without_label,
 )
@@ -207,10 +208,11 @@ def _with_marks(told: Sequence[Compaction]) -> list[QuotedSummary]:
     """The summaries, what a later one says no longer holds marked in the earlier ones."""
     quoted: list[QuotedSummary] = []
     later: list[tuple[int, str]] = []
-    for one in reversed(told):
+    all_lines = [[line for line in parse_summary(one.summary) if isinstance(line, SummaryLine)] for one in told]
+    said = told_by_users(line for lines in all_lines for line in lines)
+    for one, lines in zip(reversed(told), reversed(all_lines), strict=True):
         text, tokens = one.summary, one.tokens_after
-        lines = [line for line in parse_summary(text) if isinstance(line, SummaryLine)]
-        marked = mark_superseded(lines, later, language_of_summary(text)) if later else lines
+        marked = mark_superseded(lines, later, language_of_summary(text), said) if later else lines
         for line, now in zip(lines, marked, strict=True):
             if now is not line:
                 text = text.replace(format_line(line), format_line(now), 1)

@@ -107,13 +107,14 @@ class _Draft:
     """What users said, by its seq: a decision may have been replaced in it."""
     said: dict[int, str]
     """The text of each message, for the words around a fact."""
+    said_by_users: dict[int, str]
     language: Language
     shares: dict[Section, float]
     message_share: float
 
     def marked(self, lines: Sequence[SummaryLine]) -> list[SummaryLine]:
         """The lines, each that was replaced with its mark."""
-        return mark_superseded(lines, self.said_later, self.language)
+        return mark_superseded(lines, self.said_later, self.language, self.said_by_users)
 
 
 def extract(
@@ -149,6 +150,7 @@ def _draft(read: Sequence[Source], facts: Sequence[Fact], kind: ConversationKind
         ranked=rank_facts(facts, read),
         said_later=said_later(read),
         said=texts_by_seq(read),
+        said_by_users={source.seq: source.text for source in read if is_user(source)},
         days={source.seq: source.said_at.date().isoformat() for source in read if source.said_at},
         language=language,
         shares=_SHARES_BY_KIND[kind],

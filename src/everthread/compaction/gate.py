@@ -178,9 +178,10 @@ def _with_missing_facts(
     """The prose with the list of what it dropped; the prose is cut to make room for the list, not the other way."""
     language = language_of_summary(prose)
     said, later = texts_by_seq(sources), said_later(sources)
+    by_users = {source.seq: source.text for source in sources if is_user(source)}
 
     def marked(lines: Sequence[SummaryLine]) -> list[SummaryLine]:
-        return mark_superseded(lines, later, language)
+        return mark_superseded(lines, later, language, by_users)
 
     missing = split_kept(prose, ranked)[1]
     wanted = mention_list(missing, said, language, min(list_tokens, most_tokens // 2), count_tokens, marked)

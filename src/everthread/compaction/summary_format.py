@@ -174,7 +174,7 @@ def mention_lines(facts: Iterable[Fact], said: Mapping[int, str]) -> list[Summar
     ]
 
 
-_PHRASE_END = re.compile(r"[\n，;；。！!？?|{}\[\]、→]|,(?!\d{3}(?!\d))|[.:：](?=\s)")
+_PHRASE_END = re.compile(r"[\n，;；。！!？?|{}\[\]、→]|,(?!\d{3}(?!\d))|\.(?=\s)|[:：](?=\s(?!\S{0,3}\d))")
 _HAS_WORD = re.compile(r"[^\W\d_]{3}|[\u3400-\u9fff]")
 _AMOUNTS = ("number", "money", "date", "time")
 """Without a word beside it such a fact, as tables are full of, tells nothing."""
@@ -197,9 +197,10 @@ def _phrase_around(fact: str, text: str) -> str:
     ended = _PHRASE_END.search(after)
     before, after = before[opens:], after[: ended.start()] if ended else after
     opening = closing = ""
-    if len(before) > most:
-        before, opening = before[-most:].partition(" ")[2] or before[-most // 2 :], "…"
-    room = 2 * most - len(before)  # what is not needed before a fact is there for what is said of it
+    before_room = 2 * most - min(len(after), most)  # what is not needed on one side of a fact is there for the other
+    if len(before) > before_room:
+        before, opening = before[-before_room:].partition(" ")[2] or before[-most // 2 :], "…"
+    room = 2 * most - len(before)
     if len(after) > room:
         after, closing = after[:room].rpartition(" ")[0] or after[: room // 2], "…"
     phrase = f"{before}{fact}{after}".replace('":', ": ").replace('"', "").strip(" -*_`'.。:：")

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
+from types import MappingProxyType
 
 from everthread.compaction.sources import Source, is_user
 from everthread.compaction.summary_format import Section, SummaryLine
@@ -70,6 +71,16 @@ def told_later(lines: Iterable[SummaryLine]) -> list[tuple[int, str]]:
     return [(seq, text) for seq, text in told if may_replace(without_label(text))]
 
 
+def told_by_users(lines: Iterable[SummaryLine]) -> dict[int, str]:
+    """What the lines tell of what users said, by its seq."""
+    told: dict[int, str] = {}
+    for line in lines:
+        said = without_label(_said_by_user(line)) if line.section != "tools" else ""
+        if said:
+            told[line.last_seq] = f"{told[line.last_seq]}\n{said}" if line.last_seq in told else said
+    return told
+
+
 def _said_by_user(line: SummaryLine) -> str:
     """A line without what only an assistant says in it; a question that got a yes is the user's too."""
     if not _BY_ASSISTANT.match(line.text):
@@ -105,14 +116,18 @@ def only_with_what_replaced(lines: Sequence[SummaryLine], last_seq: int | None =
 
 
 def mark_superseded(
-    lines: Sequence[SummaryLine], later: Sequence[tuple[int, str]], language: Language
+    lines: Sequence[SummaryLine],
+    later: Sequence[tuple[int, str]],
+    language: Language,
+    said: Mapping[int, str] = MappingProxyType({}),
 ) -> list[SummaryLine]:
-    """The lines, each that one of the later statements (seq and text) replaced with its mark."""
-    said = [(seq, without_label(text)) for seq, text in later if not _only_asks(text)]
-    changing = [(seq, _statement(text)) for seq, text in said if may_replace(text)]
+    """The lines, each that one of the later statements (seq and text) replaced with its mark. What was `said` at each
+    seq shows whether a statement is about something that no line tells."""
+    told = [(seq, without_label(text)) for seq, text in later if not _only_asks(text)]
+    changing = [(seq, _statement(text)) for seq, text in told if may_replace(text)]
     if not changing:
         return list(lines)
-    by = _replacing(lines, [_statement(without_label(line.text)) for line in lines], changing)
+    by = _replacing(lines, [_statement(without_label(line.text)) for line in lines], changing, said)
     return [
         replace(line, text=line.text + _MARKS[language].format(seq=by[at])) if at in by else line
         for at, line in enumerate(lines)
@@ -231,24 +246,49 @@ def forget_statements() -> None:
 
 
 def _replacing(
-    lines: Sequence[SummaryLine], told: Sequence[_Statement], changing: Sequence[tuple[int, _Statement]]
+    lines: Sequence[SummaryLine],
+    told: Sequence[_Statement],
+    changing: Sequence[tuple[int, _Statement]],
+    texts: Mapping[int, str],
 ) -> dict[int, int]:
     """Which line is replaced by the message of which seq: the newest that does."""
-    changes = [change for _, change in changing]
-    weights = _weights([one.words for one in (*changes, *told)])
-    totals = [_total(one.words, weights) for one in changes]
-    by_word = _by_word(changes)
-    dropping = [at for at, change in enumerate(changes) if change.dropped_facts]
-    by_name = _by_name(changes)
     often = _often(told)
-    found: dict[int, int] = {}
-    used: set[int] = set()
+    able: defaultdict[int, list[int]] = defaultdict(list)
+    surely: defaultdict[int, list[int]] = defaultdict(list)
     newest = max(seq for seq, _ in changing)
     open_to = [
         at
         for at, line in enumerate(lines)
         if line.last_seq < newest and line.section in _MARKED_SECTIONS and "[#" not in line.text
     ]
+    for at, index, share in _shared(told, open_to, [change for _, change in changing]):
+        (seq, change), line, own = changing[index], lines[at], told[at]
+        if seq <= line.last_seq or _is_exception(change, own) or _says_so_itself(own, change):
+            continue
+        if _takes_back(change, own, line.section, often):
+            surely[index].append(at)
+        elif _takes_value_back(change, own) or _changes(change, own, line.section, share):
+            able[index].append(at)
+    found: dict[int, int] = {}
+    said = [(lines[at].last_seq, at, told[at]) for at in open_to]
+    for index, (seq, change) in enumerate(changing):
+        meant = [*surely[index], *_likeliest(change, [(lines[at], at, told[at]) for at in able[index]], seq, texts)]
+        if not surely[index] and not able[index] and (nearest := _nearest(change, seq, said)) is not None:
+            meant = [nearest]
+        for at in meant:
+            found[at] = max(seq, found.get(at, 0))
+    return found
+
+
+def _shared(
+    told: Sequence[_Statement], open_to: Sequence[int], changes: Sequence[_Statement]
+) -> Iterator[tuple[int, int, float]]:
+    """Which line may be replaced by which change, and what share of their words both have."""
+    weights = _weights([one.words for one in (*changes, *told)])
+    totals = [_total(one.words, weights) for one in changes]
+    by_word = _by_word(changes)
+    dropping = [at for at, change in enumerate(changes) if change.dropped_facts]
+    by_name = _by_name(changes)
     for at in open_to:
         own = told[at]
         shared: dict[int, float] = dict.fromkeys(dropping, 0.0)
@@ -259,16 +299,52 @@ def _replacing(
                 shared[index] = shared.get(index, 0.0) + weights[word]
         whole = _total(own.words, weights)
         for index, weight in shared.items():
-            share = weight / min(whole, totals[index]) if weight > 0 else 0.0
-            seq, change = changing[index]
-            if seq > lines[at].last_seq and _replaces(change, own, lines[at].section, share, often):
-                used.add(index)
-                found[at] = max(seq, found.get(at, 0))
-    said = [(lines[at].last_seq, at, told[at]) for at in open_to]
-    for index, (seq, change) in enumerate(changing):
-        if index not in used and (nearest := _nearest(change, seq, said)) is not None:
-            found[nearest] = max(seq, found.get(nearest, 0))
-    return found
+            yield at, index, weight / min(whole, totals[index]) if weight > 0 else 0.0
+
+
+def _likeliest(
+    change: _Statement, able: Sequence[tuple[SummaryLine, int, _Statement]], seq: int, texts: Mapping[int, str]
+) -> Iterator[int]:
+    """Of what a statement may change, without what something else is nearer to: a football lesson that moves from
+    Thursday is not the piano lesson on Thursday. Of two that are equally near, and not the same, neither."""
+    if not able:
+        return
+    untold = _statements_near(change, ((place, text) for place, text in texts.items() if place < seq))
+    for line, at, own in able:
+        nearer = any(_is_nearer(other, own, change) for _, place, other in able if place != at)
+        if not nearer and not any(
+            own.words & change.words < other.words & change.words
+            for place, other in untold
+            if place > line.last_seq or (place < line.first_seq and not (own.revises or cues.decides(own.text)))
+        ):
+            yield at
+
+
+def _statements_near(change: _Statement, texts: Iterable[tuple[int, str]]) -> list[tuple[int, _Statement]]:
+    """The earlier sentences that give another value of what a statement changes, in words that it has."""
+    return [
+        (seq, other)
+        for seq, text in texts
+        if any(word[:_OF_ANY_ENDING] in text.lower() for word in change.words)
+        for piece in split_sentences(text)
+        for other in (_statement(piece.text),)
+        if not other.words.isdisjoint(change.words) and (_differ(other, change) or _names_both(other, change))
+    ]
+
+
+_OF_ANY_ENDING = 4
+"""Letters of a word that stand in all its forms: ferry, ferries."""
+
+
+def _is_nearer(other: _Statement, own: _Statement, change: _Statement) -> bool:
+    """Whether a statement is rather, or as likely, about the `other`."""
+    its, mine = other.words & change.words, own.words & change.words
+    return its > mine or (its == mine and not _is_same(other, own))
+
+
+def _is_same(other: _Statement, own: _Statement) -> bool:
+    both = other.words & own.words
+    return 2 * len(both) >= min(len(other.words), len(own.words)) and not _differ(other, own)
 
 
 def _by_word(changing: Sequence[_Statement]) -> Mapping[str, list[int]]:
@@ -307,13 +383,6 @@ def _often(told: Sequence[_Statement]) -> frozenset[str]:
     return frozenset(word for word, count in counts.items() if count > _ONE_THING)
 
 
-def _replaces(later: _Statement, own: _Statement, section: Section, share: float, often: frozenset[str]) -> bool:
-    if _is_exception(later, own):
-        return False
-    is_of_it = _takes_back(later, own, section, often) or _changes(later, own, section, share)
-    return is_of_it and not _says_so_itself(own, later)
-
-
 def _is_exception(later: _Statement, own: _Statement) -> bool:
     """Whether what it changes is changed for once: what was told for all times still holds."""
     return later.is_for_once or (later.is_of_one_time and own.recurs)
@@ -333,6 +402,11 @@ def _takes_back(later: _Statement, own: _Statement, section: Section, often: fro
             return True
     if later.allowed and own.forbids and any(words <= own.words for words in later.allowed):
         return True
+    return False
+
+
+def _takes_value_back(later: _Statement, own: _Statement) -> bool:
+    """By a day, an amount or a name that it says no longer holds, or that it puts right."""
     puts_right = (later.revises and later.corrects) or (later.settles and own.doubts)
     if puts_right and later.numbers and own.numbers and _is_misspelt(own, later):
         return True
@@ -398,9 +472,14 @@ def _names_both(own: _Statement, later: _Statement) -> bool:
         and any(
             own.values[kind] & later.values[kind] and later.values[kind] - own.values[kind]
             for kind in own.values.keys() & later.values.keys()
-            if not own.values[kind] - later.values[kind]
+            if all(value in later.values[kind] or _is_named(value, later.values[kind]) for value in own.values[kind])
         )
     )
+
+
+def _is_named(day: str, days: frozenset[str]) -> bool:
+    """Whether a day of a month is among them by its number alone."""
+    return day.startswith("--") and f"---{day[-2:]}" in days
 
 
 def _agree(own: _Statement, later: _Statement) -> bool:
@@ -486,7 +565,19 @@ def _only_asks(text: str) -> bool:
 def _facts(text: str) -> frozenset[str]:
     """Dates, times, amounts and names; a date in every vagueness: 12月20号 is also the 20th."""
     facts = [fact for fact in find_facts(text) if fact.kind not in ("quote", "number", "code")]
-    return frozenset(form for fact in facts for form in (_days(fact.normal) if fact.kind == "date" else (fact.normal,)))
+    found = {form for fact in facts for form in (_days(fact.normal) if fact.kind == "date" else (fact.normal,))}
+    return frozenset(found.union(_days_of_month(text)))
+
+
+_DAY_OF_MONTH = re.compile(
+    r"\b(?P<day>[12]\d|3[01]|[1-9])(?:st|nd|rd|th)\b"
+    r"(?! (?:\w+ )?(?i:time|floor|grade|birthday|anniversary|century|edition|street|avenue|row|place|attempt|chapter))"
+)
+
+
+def _days_of_month(text: str) -> Iterator[str]:
+    """Days that are told without their month: the 27th."""
+    return (f"---{int(found['day']):02}" for found in _DAY_OF_MONTH.finditer(text))
 
 
 def _days(date: str) -> tuple[str, ...]:
@@ -499,8 +590,12 @@ def _days(date: str) -> tuple[str, ...]:
 _WEEKDAY = re.compile(
     r"\b(mon|tues?|wednes|thurs?|fri|satur|sun)day\b|(?:周|星期|礼拜)([一二三四五六日天])", re.IGNORECASE
 )
-_MEASURES = "公斤|公里|小时|分钟|[晚天个人次份张间台位斤升岁层件套]"
+_MEASURES = "公斤|公里|小时|分钟|[晚天个人次份张间台位斤升岁层件套把片瓶盒杯本条辆只箱袋支颗桶棵盏双]"
 _COUNT = re.compile(rf"(?<![\d.,:/-])(\d{{1,3}}(?:,\d{{3}}){{1,2}}|\d{{1,6}})\s?(?:([a-z]{{3,20}})\b|({_MEASURES}))")
+
+_NUMBERED = re.compile(
+    r"\b(?i:(week|room|gate|platform|seat|terminal|floor|port|version|lane|track|table)s?) (\d[\d.]{0,5})\b"
+)
 
 
 def _values(text: str) -> Mapping[str, frozenset[str]]:
@@ -512,8 +607,12 @@ def _values(text: str) -> Mapping[str, frozenset[str]]:
             found["day"].update(_days(fact.normal))
         elif fact.kind in ("time", "money"):
             found[fact.kind].add(fact.normal)
+    if days := [*_days_of_month(text)]:
+        found["day"].update(days)
     for match in _WEEKDAY.finditer(text):
         found["weekday"].add((match[1] or match[2]).lower())
+    for match in _NUMBERED.finditer(text):
+        found[match[1].lower()].add(match[2])
     for match in _COUNT.finditer(text):
         found[stem(match[2] or match[3])].add(match[1].replace(",", ""))
     return {kind: frozenset(values) for kind, values in found.items()}

@@ -59,7 +59,10 @@ _DECISION = _cue(
 _REVISION = _cue(
     """
     instead|rather|chang(?:e|ed|ing) (?:my|our) mind|no longer|no more|any ?more|cancel\\w*|scrap|call(?:ed)? off
-    (?:switch|mov|chang|push|postpon|shift)(?:e|ed|es|ing)?(?: [\\w'-]+){0,5}? (?:to|until|by)
+    (?:switch|mov|chang|push|postpon|shift|delay)(?:e|ed|es|ing)?(?: [\\w'-]+){0,5}? (?:to|until|by)
+    (?:put|placed|gave) (?:us|me|it|them|him|her) (?:on|at|in|for) (?:the )?(?:\\d|mon|tue|wed|thu|fri|sat|sun)\\w*
+    can only (?:do|make|come|deliver)
+    (?:mon|tues|wednes|thurs|fri|satur|sun)day,? (?:and )?not (?:on )?(?:mon|tues|wednes|thurs|fri|satur|sun)day
     (?:rais|lower|increas|reduc|extend|bump|renam)(?:e|ed|es|ing|s)?(?: [\\w'-]+){0,5}? (?:to|until|by)
     (?:mov|chang|push|postpon|shift|rais|lower|extend)(?:e|ed|es|ing)?\\b[^.;!?]{1,60}? from [^.;!?]{1,40}? to
     let'?s not|not .{1,30} after all|(?:doesn'?t|won'?t) work|moved (?:to|from)|is (?:now|off)|booked already
@@ -76,7 +79,7 @@ _REVISION = _cue(
     wrong (?:number|date|day|time|name|address|amount)
     got (?:that|it|the \\w+) wrong|my mistake
     wait,? no|no,? wait|scratch that|correction|i meant|sorry,? (?:it'?s|make it|has to be|i meant|\\d|one|two|three)
-    (?:\\d+|one|two|three|four|five|six|seven|eight)(?: \\w+)?,? not (?:\\d+|one|two|three|four|five|six|seven|eight)
+    (?:\\d+|one|two|three|four|five|six|seven|eight)(?: \\w+){0,2},? not (?:\\d+|one|two|three|four|five|six|seven)
     (?:go|come|switch)(?:ing)? back to|(?<![\\w-])\\d{1,2}(?: [a-z]+)? again|turn(?:ed)? (?:it |[\\w-]+ )?(?:off|on)
     (?:answer|write|reply|talk|speak)(?: [\\w']+){0,4}? again
     i(?:'m|'ll)? (?:[\\w']+ ){1,3}?again|(?<!don't )freeze
@@ -87,6 +90,7 @@ _REVISION = _cue(
     (?:打|写|输|说|记|搞|看|弄|听)错|口误|笔误|应该是|更正|可以(?:再|重新)?用.{0,8}了|.{1,8}(?:又)?可以(?:再)?用了
     改成|改为|改到|改用|改在|改回|改名|换成|换到|换回|取消|不要了|算了|不用.{0,12}了|不去.{0,6}了|推迟|延期|延后|提前到|作废|收回|换人
     (?:改|挪|移|换)(?:到|成|为|了)|没空|不行|还是(?:用|去|坐|选|要|叫|吃|订|走|住|买|按)|而不是|不是.{1,12}[，,]|不再|改主意|恢复|冻结
+    (?:delay|move|postpone|reschedule|shift|push)d? ?到
     (?:提高|降低?|调高?|加|减少?|涨|增加|缩短?|延长|升)到|又(?:能|可以|要|想|会|开始|改|换|回到|[吃喝用]).{0,6}了|(?:不用|不必|别)再|(?:换|改)(?!衣|车|天|乘)[\u4e00-\u9fff]{2}
     """,
 )
@@ -243,7 +247,8 @@ _PERSONAL_SIGNS = tuple(
     "|wheelc|blind|deaf|handed|my |bad |weak |sore |slipped |i'm |i am |i live|i work|prefer|i hate|stand".split("|")
 )
 _REVISION_SIGNS = tuple(
-    "instead|rather|chang|longer|any more|anymore|no more|cancel|scrap|call|switch|mov|push|postpon|shift|not "
+    "instead|rather|chang|longer|any more|anymore|no more|cancel|scrap|call|switch|mov|push|postpon|shift|delay|not "
+    "|put|placed|gave|can only"
     "|after all|thought|forget|mind|drop|work|now|off|booked|rais|lower|increas|reduc|extend|bump|renam|make |back to"
     "|turn|again|gone|through|freeze|stop |wait|scratch|correction|meant|sorry|typo|wrong|mist|miss|mish|misr".split(
         "|"
