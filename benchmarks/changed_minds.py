@@ -39,7 +39,7 @@ FOLDER = Path(__file__).parent / "changed_minds"
 _ROLES = {"u": "user", "a": "assistant"}
 _PLENTY_TOKENS = 1_000
 _SUMMARY_TOKENS = 500
-_MARK = re.compile(r"[(（](?:replaced|taken back|已被|已由)[^)）]{0,20}\[#(\d+)\]")
+_MARK = re.compile(r"[(（](?:replaced|changed|taken back|已被|已由)?[^)）]{0,20}\[#(\d+)\]")
 _ASIDES = {
     "en": (
         "Shelf {0} in the cellar holds {1} jars of jam.",

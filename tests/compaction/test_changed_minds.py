@@ -17,7 +17,7 @@ from everthread.compaction.gate import Accepted, check_summary
 from everthread.compaction.sources import Source
 from everthread.compaction.summarise import SummaryFailure
 from everthread.compaction.summary_format import Section, SummaryLine
-from everthread.compaction.superseded import mark_superseded
+from everthread.compaction.superseded import changed_by, mark_superseded, replaced_by
 from everthread.context.tokens import count_tokens
 from tests.compaction.spans import assistant, user
 
@@ -130,6 +130,34 @@ def test_a_change_marks_what_it_is_about_and_nothing_else_of_the_same_day_or_amo
     assert ["[#5]" in line.text for line in marked] == [False, True][: len(marked)]
 
 
+@pytest.mark.parametrize(
+    ("told", "later", "mark"),
+    [
+        ("booked the movers, 14 may, two men, 300 euros", "the 14th is off, the movers come on the 15th", "in part"),
+        ("booked the movers, 14 may", "the 14th is off, the movers come on the 15th", "replaced"),
+        ("zelt für 3 nächte, 20 euros", "scrap the zelt", "replaced"),
+        ("Ana 出4万，Piet 出2万", "更新：Ana 加到6万", "in part"),
+        ("婚礼预算20万，请80位客人", "婚礼预算提高到25万吧", "in part"),
+    ],
+)
+def test_of_a_line_that_tells_more_than_was_changed_only_a_part_is_said_to_have_changed(
+    told: str, later: str, mark: str
+) -> None:
+    line = SummaryLine(section="decisions", text=f"user: {told}", first_seq=1, last_seq=1)
+    (marked,) = mark_superseded([line], [(5, later)], "en")
+    assert mark in marked.text
+    assert changed_by(marked) == 5
+    assert replaced_by(marked) == (5 if mark == "replaced" else None)
+
+
+@pytest.mark.parametrize("later", ["if Bo forgets it again i move to the moon", "如果下雨就改到周日"])
+def test_what_would_be_replaces_nothing(later: str) -> None:
+    line = SummaryLine(
+        section="decisions", text="user: Bo: bring it on 周六 to the moon party", first_seq=1, last_seq=1
+    )
+    assert mark_superseded([line], [(5, later)], "en") == [line]
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_change_that_may_mean_either_of_two_things_marks_neither(order: int) -> None:
     lines = [
@@ -148,6 +176,11 @@ def test_a_change_that_may_mean_either_of_two_things_marks_neither(order: int) -
         ("the cat gets 3 drops a day", "vet says the cat needs 2 drops now, not 3"),
         ("lecture is in room 12", "lecture moved to room 40"),
         ("订30把雨伞", "雨伞改成50把"),
+        ("gas bill paid, 88.20", "gas corrected: 82.20, misread it"),
+        ("sunday 9 august, forty people", "the hall has moved us: a fair takes the 9th so we get the 16th"),
+        ("coach leaves at 5.15", "coach leaves at 5.45, not 5.15"),
+        ("title starts with OAK-41", "wrong ticket, its OAK-14"),
+        ("Ines 出4万", "更新：Ines 加到6万"),
         ("web release 是4月2号", "web 那边没测完，delay 到 4月9号"),
     ],
 )

@@ -8,7 +8,7 @@ from everthread.compaction.condense import condense
 from everthread.compaction.extract import extract
 from everthread.compaction.sources import ChildSummary
 from everthread.compaction.summary_format import SummaryLine, parse_summary
-from everthread.compaction.superseded import replaced_by
+from everthread.compaction.superseded import changed_by
 from everthread.context.tokens import count_tokens
 from tests.compaction.spans import assistant, user, word_count
 
@@ -29,7 +29,7 @@ def _told(first: str, later: str, *, apart: int = 3, max_tokens: int = 400) -> s
 
 
 def _marks(text: str) -> dict[int, int | None]:
-    return {line.first_seq: replaced_by(line) for line in parse_summary(text) if isinstance(line, SummaryLine)}
+    return {line.first_seq: changed_by(line) for line in parse_summary(text) if isinstance(line, SummaryLine)}
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_where_there_is_room_for_one_value_it_is_the_later_one() -> None:
 
 def test_where_there_is_room_both_are_told_with_the_mark() -> None:
     text = condense(_leaves(), max_tokens=300, count_tokens=count_tokens)
-    assert "train NJ 40321? (replaced by [#14]) [#3]" in text
+    assert "train NJ 40321? (changed in part by [#14]) [#3]" in text
     assert "its NJ 40312" in text
 
 

@@ -188,7 +188,7 @@ def test_a_change_that_names_the_former_day_replaces_only_what_said_that_day() -
         "- user: They moved the payment of the hall from 30 June to 12 June, and the play stays [#9]",
     )
     assert "and the hero stays [#3]" in text
-    assert "holds 80 guests (replaced by [#9]) [#5]" in text
+    assert "holds 80 guests (changed in part by [#9]) [#5]" in text
 
 
 def test_a_change_that_names_the_old_day_and_the_new_one_marks_what_was_only_told() -> None:
@@ -197,7 +197,7 @@ def test_a_change_that_names_the_old_day_and_the_new_one_marks_what_was_only_tol
         "- user: found a piano teacher in Mill Street, 45 an hour, first lesson tuesday 4pm [#3]",
         "- user: the tuesday lesson got moved to friday 5.30 [#9]",
     )
-    assert "tuesday 4pm (replaced by [#9]) [#3]" in text
+    assert "tuesday 4pm (changed in part by [#9]) [#3]" in text
 
 
 def test_the_clock_of_a_pasted_chat_is_nothing_that_changes() -> None:

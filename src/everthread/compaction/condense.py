@@ -30,6 +30,7 @@ from everthread.compaction.summary_format import (
     parse_summary,
 )
 from everthread.compaction.superseded import (
+    changed_by,
     forget_statements,
     mark_superseded,
     may_replace,
@@ -111,7 +112,7 @@ def condense(summaries: Sequence[ChildSummary], *, max_tokens: int, count_tokens
         return [lines[candidate.index][0] for candidate in chosen]
 
     best_first = select(())
-    newer = {replaced_by(line) for line in best_first} - {line.last_seq for line in best_first}
+    newer = {changed_by(line) for line in best_first} - {line.last_seq for line in best_first}
     if missing := [one for one in candidates if one.last_seq in newer and may_replace(without_label(one.text))]:
         best_first = select(missing)  # what replaced a line is told too
     fitting = lines_that_fit(best_first, language, prose_tokens, count_tokens)
@@ -123,14 +124,17 @@ def condense(summaries: Sequence[ChildSummary], *, max_tokens: int, count_tokens
     unsaid = split_kept(prose, ranked)[1]
     listed = mention_list(unsaid, said, language, int(max_tokens * LIST_SHARE), count_tokens)
     whole = join_within(prose, listed, max_tokens, count_tokens)
-    return whole or cut_to_fit(format_line(next(iter(holding), told[0])), max_tokens, count_tokens)
+    if whole:
+        return whole
+    unchanged = (line for line in holding if changed_by(line) is None)
+    return cut_to_fit(format_line(next(unchanged, told[0])), max_tokens, count_tokens)
 
 
 def _newer_before_older(candidates: Sequence[CandidateLine], lines: Sequence[SummaryLine]) -> list[CandidateLine]:
     """The candidates, what a later one replaced worth hardly anything; what replaced it weighs as much as it did."""
     gained: dict[int, float] = {}
     for one in candidates:
-        if (seq := replaced_by(lines[one.index])) is not None:
+        if (seq := changed_by(lines[one.index])) is not None:
             gained[seq] = max(one.weight, gained.get(seq, 0.0))
     return [
         replace(one, weight=_REPLACED_WEIGHT, facts=dict.fromkeys(one.facts, _REPLACED_FACT_VALUE))

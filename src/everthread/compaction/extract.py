@@ -56,10 +56,10 @@ from everthread.compaction.summary_format import (
     to_one_line,
 )
 from everthread.compaction.superseded import (
+    changed_by,
     mark_superseded,
     may_replace,
     only_with_what_replaced,
-    replaced_by,
     said_later,
 )
 from everthread.compaction.tool_calls import CallOutcome, call_outcomes, outcome_line
@@ -162,7 +162,7 @@ def _write(draft: _Draft, prose_tokens: int, list_tokens: int, count_tokens: Tok
     """The sentences, and the list of the facts that none of them holds."""
     told = _marked_lines(draft, prose_tokens, draft.first, count_tokens)
     said = {line.last_seq for line in told}
-    newer = {seq for line in told if (seq := replaced_by(line)) is not None} - said
+    newer = {seq for line in told if (seq := changed_by(line)) is not None} - said
     if newer:  # what replaced a line is told too
         wanted = [one for one in draft.candidates if one.last_seq in newer and may_replace(one.text)]
         told = _marked_lines(draft, prose_tokens, [*draft.first, *wanted], count_tokens)

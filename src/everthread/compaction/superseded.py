@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from types import MappingProxyType
+from typing import NamedTuple
 
 from everthread.compaction.sources import Source, is_user
 from everthread.compaction.summary_format import Section, SummaryLine
@@ -25,8 +26,13 @@ from everthread.text.sentences import split_sentences
 from everthread.text.terms import terms, tf_idf_weights
 from everthread.text.words import stem
 
-_MARKS: dict[Language, str] = {"en": " (replaced by [#{seq}])", "zh": "（已被 [#{seq}] 取代）"}
-_MARKED = re.compile(r" \(replaced by \[#(\d+)\]\)$|（已被 \[#(\d+)\] 取代）$")
+_MARKS: dict[Language, tuple[str, str]] = {
+    "en": (" (replaced by [#{seq}])", " (changed in part by [#{seq}])"),
+    "zh": ("（已被 [#{seq}] 取代）", "（部分内容已被 [#{seq}] 更改）"),
+}
+"""Of a line that no longer holds, and of one of which something else still does."""
+_REPLACED = re.compile(r" \(replaced by \[#(\d+)\]\)$|（已被 \[#(\d+)\] 取代）$")
+_CHANGED = re.compile(rf"{_REPLACED.pattern}| \(changed in part by \[#(\d+)\]\)$|（部分内容已被 \[#(\d+)\] 更改）$")
 # Of the words of the shorter one, weighed by how rare they are, so many must be shared: of what was decided …
 _SAME_SUBJECT = 0.3
 _BY_ONE_WORD = 0.5
@@ -94,19 +100,25 @@ def _said_by_user(line: SummaryLine) -> str:
 
 def replaced_by(line: SummaryLine) -> int | None:
     """The seq of the message that replaced what a line tells, where it says so."""
-    marked = _MARKED.search(line.text)
+    marked = _REPLACED.search(line.text)
     return int(marked[1] or marked[2]) if marked else None
+
+
+def changed_by(line: SummaryLine) -> int | None:
+    """The seq of the message that replaced what a line tells, or a part of it, where it says so."""
+    marked = _CHANGED.search(line.text)
+    return int(next(filter(None, marked.groups()))) if marked else None
 
 
 def only_with_what_replaced(lines: Sequence[SummaryLine], last_seq: int | None = None) -> list[SummaryLine]:
     """The lines without those whose mark points to a message, up to a seq, that none of them tells: alone such a line
-    says only what no longer holds."""
+    says what no longer holds."""
     kept = list(lines)
     while True:
         told = [
             line
             for line in kept
-            if (seq := replaced_by(line)) is None
+            if (seq := changed_by(line)) is None
             or (last_seq is not None and seq > last_seq)
             or any(one.first_seq <= seq <= one.last_seq for one in kept)
         ]
@@ -129,9 +141,16 @@ def mark_superseded(
         return list(lines)
     by = _replacing(lines, [_statement(without_label(line.text)) for line in lines], changing, said)
     return [
-        replace(line, text=line.text + _MARKS[language].format(seq=by[at])) if at in by else line
+        replace(line, text=line.text + _MARKS[language][by[at].in_part].format(seq=by[at].seq)) if at in by else line
         for at, line in enumerate(lines)
     ]
+
+
+class _Change(NamedTuple):
+    """What replaced a line: the newest message that did, and whether only in part."""
+
+    seq: int
+    in_part: bool
 
 
 class _Statement:
@@ -250,7 +269,7 @@ def _replacing(
     told: Sequence[_Statement],
     changing: Sequence[tuple[int, _Statement]],
     texts: Mapping[int, str],
-) -> dict[int, int]:
+) -> dict[int, _Change]:
     """Which line is replaced by the message of which seq: the newest that does."""
     often = _often(told)
     able: defaultdict[int, list[int]] = defaultdict(list)
@@ -269,14 +288,15 @@ def _replacing(
             surely[index].append(at)
         elif _takes_value_back(change, own) or _changes(change, own, line.section, share):
             able[index].append(at)
-    found: dict[int, int] = {}
+    found: dict[int, _Change] = {}
     said = [(lines[at].last_seq, at, told[at]) for at in open_to]
     for index, (seq, change) in enumerate(changing):
         meant = [*surely[index], *_likeliest(change, [(lines[at], at, told[at]) for at in able[index]], seq, texts)]
         if not surely[index] and not able[index] and (nearest := _nearest(change, seq, said)) is not None:
             meant = [nearest]
         for at in meant:
-            found[at] = max(seq, found.get(at, 0))
+            in_part = at not in surely[index] and _leaves_something(change, told[at])
+            found[at] = max(_Change(seq, in_part), found.get(at, _Change(0, in_part=False)))
     return found
 
 
@@ -287,7 +307,9 @@ def _shared(
     weights = _weights([one.words for one in (*changes, *told)])
     totals = [_total(one.words, weights) for one in changes]
     by_word = _by_word(changes)
-    dropping = [at for at, change in enumerate(changes) if change.dropped_facts]
+    dropping = [
+        at for at, change in enumerate(changes) if change.dropped_facts or len(change.values.get("day", ())) > 1
+    ]
     by_name = _by_name(changes)
     for at in open_to:
         own = told[at]
@@ -415,10 +437,12 @@ def _takes_value_back(later: _Statement, own: _Statement) -> bool:
 
 def _changes(later: _Statement, own: _Statement, section: Section, share: float) -> bool:
     """By being about the same thing, for which `share` of the words speaks."""
-    if not later.revises or share == 0.0 or _is_of_another(own, later):
+    if not later.revises or _is_of_another(own, later):
         return False
     if section != "standing" and _names_both(own, later):
         return True
+    if share == 0.0:
+        return False
     if section == "standing" and not later.reverts:
         return False
     if later.words <= own.words and not (later.dropped or later.denied or _differ(own, later)):
@@ -430,9 +454,27 @@ def _changes(later: _Statement, own: _Statement, section: Section, share: float)
         if _differ(own, later):
             return share >= (_BY_ONE_WORD if is_one else _SAME_SUBJECT)
         return not is_one and share >= _SAME_SUBJECT and not _agree(own, later)
-    if is_one or share < (_SAME_FACT if own.text.isascii() else _SAME_CHINESE_FACT):
+    return _changes_what_was_told(later, own, section, share, is_one=is_one)
+
+
+def _changes_what_was_told(later: _Statement, own: _Statement, section: Section, share: float, *, is_one: bool) -> bool:
+    """What was only told, or ordered for good, is seldom meant; one word is enough where it says it was wrong."""
+    if is_one and (section == "standing" or not cues.corrects(later.text)):
         return False
-    return section == "standing" or _differ(own, later)
+    is_same = share >= (_SAME_FACT if own.text.isascii() else _SAME_CHINESE_FACT)
+    return is_same and (section == "standing" or _differ(own, later))
+
+
+def _leaves_something(later: _Statement, own: _Statement) -> bool:
+    """Whether more is told than what it changes: of a van on the 27th for 240 quid another day leaves the price."""
+    return bool(own.values.keys() - later.values.keys()) or any(
+        len(_distinct(kind, values)) > max(1, len(_distinct(kind, later.values[kind])))
+        for kind, values in own.values.items()
+    )
+
+
+def _distinct(kind: str, values: frozenset[str]) -> set[str]:
+    return {value[-2:] for value in values} if kind == "day" else set(values)
 
 
 def _is_misspelt(own: _Statement, later: _Statement) -> bool:
@@ -447,7 +489,9 @@ def _is_misspelt(own: _Statement, later: _Statement) -> bool:
 
 def _is_nearly(former: str, now: str) -> bool:
     changed = sum(one != other for one, other in zip(former, now, strict=False))
-    return len(former) == len(now) and 0 < changed <= max(1, len(now) // 2)
+    return (
+        len(former) == len(now) and changed > 0 and (changed <= max(1, len(now) // 2) or sorted(former) == sorted(now))
+    )
 
 
 def _says_so_itself(own: _Statement, later: _Statement) -> bool:
@@ -465,15 +509,15 @@ def _is_of_another(own: _Statement, later: _Statement) -> bool:
 
 def _names_both(own: _Statement, later: _Statement) -> bool:
     """Whether it names the very day or amount that is told here and what comes in its place, of the same thing: the
-    Thursday viewing is on Saturday now."""
-    return (
-        bool(later.values)
-        and not own.words.isdisjoint(later.words)
-        and any(
-            own.values[kind] & later.values[kind] and later.values[kind] - own.values[kind]
-            for kind in own.values.keys() & later.values.keys()
-            if all(value in later.values[kind] or _is_named(value, later.values[kind]) for value in own.values[kind])
-        )
+    Thursday viewing is on Saturday now. A day of a month is enough to know the thing by."""
+    if not later.values:
+        return False
+    is_of_same = not own.words.isdisjoint(later.words)
+    return any(
+        own.values[kind] & later.values[kind] and later.values[kind] - own.values[kind]
+        for kind in own.values.keys() & later.values.keys()
+        if (is_of_same or kind == "day")
+        and all(value in later.values[kind] or _is_named(value, later.values[kind]) for value in own.values[kind])
     )
 
 
@@ -591,11 +635,23 @@ _WEEKDAY = re.compile(
     r"\b(mon|tues?|wednes|thurs?|fri|satur|sun)day\b|(?:周|星期|礼拜)([一二三四五六日天])", re.IGNORECASE
 )
 _MEASURES = "公斤|公里|小时|分钟|[晚天个人次份张间台位斤升岁层件套把片瓶盒杯本条辆只箱袋支颗桶棵盏双]"
-_COUNT = re.compile(rf"(?<![\d.,:/-])(\d{{1,3}}(?:,\d{{3}}){{1,2}}|\d{{1,6}})\s?(?:([a-z]{{3,20}})\b|({_MEASURES}))")
+_MONTHS = frozenset(
+    stem(month)
+    for month in "january february march april may june july august september october november december".split()
+)
+_NO_UNIT = r"(?!(?:for|and|with|the|from|until|till|are|was|were|per|plus|not|now|then|but|instead|each)\b)"
+_COUNT = re.compile(
+    rf"(?<![\d.,:/-])(\d{{1,3}}(?:,\d{{3}}){{1,2}}|\d{{1,6}})\s?(?:{_NO_UNIT}([a-z]{{3,20}})\b|({_MEASURES}))"
+)
 
 _NUMBERED = re.compile(
     r"\b(?i:(week|room|gate|platform|seat|terminal|floor|port|version|lane|track|table)s?) (\d[\d.]{0,5})\b"
 )
+
+_CLOCK = re.compile(r"\b(?i:at|from|until|till) (\d{1,2})\.([0-5]\d)\b(?!\.?\d)")
+_SUM = re.compile(r"(?<![\d.,])\d{1,6}\.\d\d(?![\d.%])")
+"""An amount as bills give it, without its currency."""
+_WAN = re.compile(r"(?<![\d.])(\d{1,4}(?:\.\d+)?)万")
 
 
 def _values(text: str) -> Mapping[str, frozenset[str]]:
@@ -607,15 +663,21 @@ def _values(text: str) -> Mapping[str, frozenset[str]]:
             found["day"].update(_days(fact.normal))
         elif fact.kind in ("time", "money"):
             found[fact.kind].add(fact.normal)
-    if days := [*_days_of_month(text)]:
-        found["day"].update(days)
-    for match in _WEEKDAY.finditer(text):
-        found["weekday"].add((match[1] or match[2]).lower())
-    for match in _NUMBERED.finditer(text):
-        found[match[1].lower()].add(match[2])
-    for match in _COUNT.finditer(text):
-        found[stem(match[2] or match[3])].add(match[1].replace(",", ""))
+    for kind, value in _amounts(text):
+        found[kind].add(value)
     return {kind: frozenset(values) for kind, values in found.items()}
+
+
+def _amounts(text: str) -> Iterator[tuple[str, str]]:
+    """Days, hours and amounts that are no facts as people write them in chats, by what they are of."""
+    yield from (("day", day) for day in _days_of_month(text))
+    yield from (("weekday", (match[1] or match[2]).lower()) for match in _WEEKDAY.finditer(text))
+    yield from (("time", f"{int(match[1]):02}:{match[2]}") for match in _CLOCK.finditer(text))
+    yield from (("sum", match[0]) for match in _SUM.finditer(text))
+    yield from (("万", match[1]) for match in _WAN.finditer(text))
+    yield from ((match[1].lower(), match[2]) for match in _NUMBERED.finditer(text))
+    counted = ((stem(match[2] or match[3]), match[1].replace(",", "")) for match in _COUNT.finditer(text))
+    yield from ((unit, count) for unit, count in counted if unit not in _MONTHS)
 
 
 _CODE = re.compile(r"(?<![\w-])([A-Z]{1,5})[ -]?(\d{2,6})(?![\w.,:]?\d)")
@@ -692,11 +754,12 @@ def _words(text: str) -> frozenset[str]:
 _NO_SUBJECT = frozenset(
     stem(word) if word.isascii() else word
     for word in (
-        "user assistant human ai instruction system tool instead rather change cancel cancelled switch move moved"
+        "user assistant human ai instruction system tool correct corrected correction update typo sorry wrong"
+        " mistake misread meant instead rather change cancel cancelled switch move moved"
         " actual actually decide decided decision let let's raise raised lower always please euro euros eur usd dollars"
         " th st nd rd k pm monday tuesday wednesday thursday friday saturday sunday january february march april june"
         " july august september october november december jan feb mar apr jun jul aug sept sep oct nov dec "
-        "用户 助手 指示 系统 工具 改成 改为 取消 换成 还是 改到 提高 "
+        "用户 助手 指示 系统 工具 更新 更正 其实 改成 改为 取消 换成 还是 改到 提高 "
         "年 月 号 日 天 点 分 半 周 元 块 万 千 百 到 上午 下午 晚上 早上 中午 今天 明天 后天 昨天 日期 时间 期改 间改"
     ).split()
 )

@@ -77,7 +77,7 @@ _REVISION = _cue(
     (?:you|u) (?:can|may) (?:use|write|add|send|include|mention|have)(?: [\\w'-]+){1,5} again
     no,? sorry|sorry,? no|typo|mistyped|misspel(?:t|led)|mis(?:read|heard)
     wrong (?:number|date|day|time|name|address|amount)
-    got (?:that|it|the \\w+) wrong|my mistake
+    got (?:that|it|the \\w+) wrong|my mistake|wrong [a-z]+,? it'?s|corrected:?|moved (?:us|me|it|them)
     wait,? no|no,? wait|scratch that|correction|i meant|sorry,? (?:it'?s|make it|has to be|i meant|\\d|one|two|three)
     (?:\\d+|one|two|three|four|five|six|seven|eight)(?: \\w+){0,2},? not (?:\\d+|one|two|three|four|five|six|seven)
     (?:go|come|switch)(?:ing)? back to|(?<![\\w-])\\d{1,2}(?: [a-z]+)? again|turn(?:ed)? (?:it |[\\w-]+ )?(?:off|on)
@@ -90,7 +90,7 @@ _REVISION = _cue(
     (?:打|写|输|说|记|搞|看|弄|听)错|口误|笔误|应该是|更正|可以(?:再|重新)?用.{0,8}了|.{1,8}(?:又)?可以(?:再)?用了
     改成|改为|改到|改用|改在|改回|改名|换成|换到|换回|取消|不要了|算了|不用.{0,12}了|不去.{0,6}了|推迟|延期|延后|提前到|作废|收回|换人
     (?:改|挪|移|换)(?:到|成|为|了)|没空|不行|还是(?:用|去|坐|选|要|叫|吃|订|走|住|买|按)|而不是|不是.{1,12}[，,]|不再|改主意|恢复|冻结
-    (?:delay|move|postpone|reschedule|shift|push)d? ?到
+    (?:delay|move|postpone|reschedule|shift|push)d? ?[到了]|更新[:：]
     (?:提高|降低?|调高?|加|减少?|涨|增加|缩短?|延长|升)到|又(?:能|可以|要|想|会|开始|改|换|回到|[吃喝用]).{0,6}了|(?:不用|不必|别)再|(?:换|改)(?!衣|车|天|乘)[\u4e00-\u9fff]{2}
     """,
 )
@@ -145,12 +145,13 @@ _LASTING = _cue(
     其实|更正|不对|说错|记错|截止|预算
     """,
 )
-_NOT_TOLD = "".join(f"(?<!{word} )" for word in "i he it she you we they has had have is are was were but".split())
 _PAST = r"been|had|was|were|is|are|has|did|does|got|came|went|saw|made|wanted|\w{2,}[^eb\s]ed\b"
+_BEFORE_ORDER = "and but so or then also ok hey btw just please pls plz kindly to should must shall may can".split()
+_OPENS_CLAUSE = "|".join((r"(?<![A-Za-z'’)] )", *(rf"(?<=\b{word} )" for word in _BEFORE_ORDER)))
 _ALWAYS_OR_NEVER = rf"""
-    {_NOT_TOLD}(?:always (?!{_PAST}|the\b)|never (?!{_PAST}|mind\b))[\"“']?[a-z]+
+    (?:{_OPENS_CLAUSE})(?:always (?!{_PAST}|the\b)|never (?!{_PAST}|mind\b))[\"“']?[a-z]+
 """
-"""An order has no subject and stands in no past: what was always so, or never done, is told."""
+"""An order opens its clause and stands in no past: what something always does, was or never did, is told."""
 _RULE = _cue(
     _ALWAYS_OR_NEVER
     + r"""
@@ -170,25 +171,36 @@ _RULE = _cue(
     (?:explain|show|give)(?: [\w']+){1,6} first
     (?:do not|don'?t|dont) (?:quote|bring|start|end)
     only (?:ever )?(?:answer|reply|use|write|contact|call|speak|suggest|book|send|inside|within|after|before)
+    (?:^|(?<=[,.;:!] )|(?<=please ))only (?:order|buy|take|choose|recommend|show)
+    (?<=, )(?:always|ever|every time|each time)(?=[.!]*$)
     (?:please |pls )?(?:answer|reply|respond|write|speak)(?: to)?(?: me)?(?: only)? in [a-z]+
     make sure (?:you|that you|to) (?:always|never)|for (?:all|every|any) (?:future|further|answers?|repl(?:y|ies))
     no [a-z ]{2,20} (?:pls|please|ever)|in (?:all|every) (?:answers?|repl(?:y|ies)|messages?|emails?|letters?)|call me
     keep (?:your |the |all )?(?:answers?|repl(?:y|ies)|responses?|explanations?|summar(?:y|ies)|emails?) [a-z0-9]+
     (?:shorter|briefer|longer|simpler|more (?:concise|detailed|formal)) (?:answers?|repl(?:y|ies)|responses?)
+    (?:use|write|format|name|sign|start|end|keep|put|give|add) [^.?!]{1,60} (?:in|for|on|to|with) (?:every|each) [a-z]+
+    (?:ask|tell|warn|check with) (?:(?:me|us) )?(?:first )?before (?:you )?[a-z]+
+    from here on|without exception|no exceptions
+    (?:every|each) [a-z]+(?: [a-z]+)? (?:gets?|needs?|must|has to|should|starts?|ends?)
+    [a-z]+s always (?:with|in|as|without)
+    write (?:the |all |any |my |our )?(?:[a-z]+ ){0,2}[a-z]+s in (?:english|german|french|spanish|italian|chinese|dutch)
     """,
     """
-    以后.{0,14}(?:都|别|不要|请|一律|要|先|只|不|提前)|从(?:现在|今天|今)(?:起|开始)|今后|一律|每次都?|永远|始终
-    一直(?:用|要|以|按|给|保持|称|叫|都)|请(?:一直|始终|总是|务必|勿|不要|别|只|叫)|切勿|务必|千万|绝对?(?:不|别)
+    以后.{0,14}(?:都|别|不要|请|一律|要|先|只|不|提前)|从(?:现在|今天|今)(?:起|开始)|今后|一律|永远|始终
+    (?:^|(?<=[，。；：,;]))(?:请|以后)?每次.{0,10}(?:都|请|用|先|要)|(?:^|(?<=[，。；：,;\\s请]))一直(?:用|要|以|按|给|保持|称|叫|都)|请(?:一直|始终|总是|务必|勿|不要|别|只|叫)|切勿|务必|千万|绝对?(?:不|别)
     任何时候|(?:无论|不管|不论).{1,14}都|凡是|记住|牢记|(?:不要|别|不能|不得|不准|禁止|不可|不许|勿)(?:在|把|给|用|提|问)
     (?:不要|别|不能|不得|不准|禁止|不可|不许|勿)(?:叫|说|出现|打印|泄露|透露|发|写|自动|直接|擅自|动|碰|联系|打电话|加)
-    只(?:用|能用|许|在)|(?:用|以)(?:中文|英文|英语|日语|德语|法语|繁体)|叫我|称呼我
-    (?:回答|回复|答复|说话|解释).{0,6}(?:[短长]|简[短洁单明]|精简|详细|正式|口语化?|通俗)一?[点些]|别.{0,2}啰嗦
+    (?<![我他她它们])只(?:用|能用|许|在|订|买|坐|住|选|发)|(?<!已经)统一(?:用|使用|写成|按)|(?:用|以)(?:中文|英文|英语|日语|德语|法语|繁体)|叫我|称呼我
+    (?:回答|回复|答复|说话|解释).{0,6}(?:[短长]|简[短洁单明]|精简|详细|正式|口语化?|通俗)一?[点些]|(?:回答|回复|答复)[^，。]{0,8}(?:别|不要|请|先)|别.{0,2}啰嗦
     """,
 )
 _PERSONAL = _cue(
     """
-    allerg\\w+|intoleran\\w+|vegetarians?|vegans?|veggie|c(?:o)?eliac|diabet\\w+|pregnant|halal|kosher|asthma\\w*|epilep\\w+
+    (?<!not )(?<!n't )(?<!no )(?<!without )allerg\\w+|intoleran\\w+|gluten[- ]free|lactose|pacemaker
+    vegetarians?|vegans?|veggie|c(?:o)?eliac|diabet\\w+|pregnant|halal|kosher|asthma\\w*|epilep\\w+
     (?:can'?t|cannot|mustn'?t|may not|doesn'?t|don'?t|must not) (?:eat|drink|stand|hear|walk|drive|climb|swim)
+    (?:can'?t|cannot) do (?:stairs|heights|dairy|gluten|lifts|crowds)|i go by [A-Z][a-z]+
+    no (?:red )?(?:meat|pork|beef|dairy|nuts|fish|alcohol|sugar) for (?:me|us|him|her|them)
     wheelchair|(?:bad|weak|sore) (?:knees?|hips?|hearts?)|slipped dis[ck]
     (?:blind|deaf|left-handed|colou?r-?blind)|my name(?:'s| is)|i'm called|my pronouns
     i(?:'m| am) (?:a|an) (?!bit|little|fan|idiot|lot)[a-z]+|i(?:'m| am) (?:from|based)
@@ -198,7 +210,7 @@ _PERSONAL = _cue(
     my (?:mother|father|doctor|boss)(?:'s| is| are)
     """,
     """
-    过敏|不耐受|忌口|不吃|不能吃|不喝|不能喝|素食|吃素|清真|糖尿病|怀孕|孕妇|高血压|哮喘|色盲|左撇子|轮椅
+    (?<![不没])(?<!没有)过敏|不耐受?|忌口|不吃|不能吃|不喝|不能喝|素食|吃素|清真|糖尿病|怀孕|孕妇|高血压|血[压糖](?:有点|很|偏|太)?高|心脏病|支架|痛风|哮喘|色盲|左撇子|轮椅
     (?:膝盖|腰|腿脚?|心脏|眼睛|耳朵)(?:都|也|一直|有点)?不(?:好|行|便|方便)|不能(?:爬山|爬楼|久站|久坐|走远)
     我(?:叫|姓)[^你他她了]|我是(?:一|个|名|做|搞|学|程序|医|老师|产品|设计|左)|我住|我家在|我在.{1,10}(?:工作|上班|上学|读)
     我的?(?:生日|邮箱|电话|手机号?|地址)|我更?(?:喜欢|偏好|习惯)(?!了)|我(?:不喜欢|讨厌|害怕|怕)
@@ -240,11 +252,12 @@ _RULE_SIGNS = tuple(
     "|at all times|no circumstances|must not|may not|shall not|mustn|default|in mind"
     "|remember|every time|each time|do not|don't|dont|only |answer|reply|respond|write|speak|make sure|for all"
     "|for every|for any|please| pls| ever| not | first|in all |in every|call me|keep |shorter|briefer|longer|simpler"
-    "|more ".split("|")
+    "|more |every |each |before|exception|from here".split("|")
 )
 _PERSONAL_SIGNS = tuple(
     "allerg|intoleran|vegetarian|vegan|veggie|eliac|diabet|pregnan|halal|kosher|asthma|epilep|n't |nt |cannot| not "
-    "|wheelc|blind|deaf|handed|my |bad |weak |sore |slipped |i'm |i am |i live|i work|prefer|i hate|stand".split("|")
+    "|wheelc|blind|deaf|handed|my |bad |weak |sore |slipped |i'm |i am |i live|i work|prefer|i hate|stand|i go by"
+    "|gluten|lactose|pacemaker|no meat|no red|no pork|no beef|no dairy|no nuts|no fish|no alcohol|no sugar".split("|")
 )
 _REVISION_SIGNS = tuple(
     "instead|rather|chang|longer|any more|anymore|no more|cancel|scrap|call|switch|mov|push|postpon|shift|delay|not "
@@ -266,7 +279,7 @@ def _may_hold(sentence: str, signs: Sequence[str]) -> bool:
 
 _OTHERS_EN = (
     r"(?:(?:my|our|his|her|their|the(?! user\b)|an?|some|one of (?:my|our|the)) (?:[\w'-]{1,20} ){1,3}?"
-    r"|(?:he|she|they|someone|somebody|people)[ '])"
+    r"|(?:he|she|they|someone|somebody|people|mum|mom|dad|gran|grandpa|grandma)[ '])"
 )
 _OTHERS_ZH = (
     "(?:我们?(?:的|家的?)?|他们?的?|她们?的?|有个?|那个|一个|隔壁的?)?(?:他们?|她们?|人家|别人|有人|网友|对方"
@@ -285,13 +298,13 @@ _REPORTS = re.compile(
     "(?:说|讲|告诉|认为|觉得|要求|建议|希望|写道|表示|叫我|喊我|称呼?我|让我|[用吃爱喜]|：|:)"
 )
 _ADVICE = re.compile(
-    rf"(?:(?i:{_OTHERS_EN})|(?<![\w'])[A-Z][a-z]+(?:'s [a-z]+)? )(?:(?:also|once|always|would|just) ){{0,2}}"
+    rf"(?:\b(?i:{_OTHERS_EN})|(?<![\w'])[A-Z][a-z]+(?:'s [a-z]+)? )(?:(?:also|once|always|would|just) ){{0,2}}"
     r"(?:suggest|recommend|advis|propos|think|thought|believ|prefer|argu)\w*[^,;.!?]*"
     rf"|{_OTHERS_ZH}(?:也|还|都|一直|总是?){{0,2}}(?:建议|推荐|认为|觉得|劝我?|主张)[^，。；！？]*"
 )
 _MOVED_FROM = re.compile(
     r"(?i:\bfrom) (?P<en>[^,.;!?]{1,40}?) (?i:to|until)\b"
-    r"|(?:从|由)(?P<zh>[^，。；！？]{1,16}?)(?:改|换|挪|移|推|提|调|延)"
+    r"|(?:从|由)(?P<zh>[^，。；！？]{1,16}?)(?:改|换|挪|移|推|提|调|延|降|涨|加|减|升)"
 )
 _RESUMES = re.compile(
     r"[,.;!?] ?(?i:(?:so|therefore|please|but|that's why|hence)\b)|[\s，。；！,.;]?(?:所以|因此|请|但是?|不过)"
@@ -470,7 +483,7 @@ def is_lasting(sentence: str) -> bool:
 
 def is_standing(sentence: str) -> bool:
     """It orders something for all times, or tells of a person what others have to heed: an allergy, a name, a taste."""
-    tells = _may_hold(sentence, _PERSONAL_SIGNS) and _PERSONAL(sentence)
+    tells = _may_hold(sentence, _PERSONAL_SIGNS) and _PERSONAL(without_advice(sentence))
     return tells or orders_for_good(sentence)
 
 
@@ -478,7 +491,12 @@ def orders_for_good(sentence: str) -> bool:
     """It says how something is always, or never, to be done."""
     if not _may_hold(sentence, _RULE_SIGNS) or not _RULE(sentence):
         return False
-    return _RULE(without_others_words(sentence))
+    return _RULE(_QUOTED_SPEECH.sub(" ", without_others_words(sentence)))
+
+
+_QUOTED_SPEECH = re.compile(
+    r"(?:(?i:quote|wrote|writes|says?|said|reads)|写着|写道|说|印着)[:：,，]? ?[“\"「『][^”\"」』\n]{2,}[”\"」』]"
+)
 
 
 def answers_of_person(question: str, answer: str) -> bool:
@@ -505,7 +523,11 @@ def is_pending(sentence: str) -> bool:
 
 def revises(sentence: str) -> bool:
     """It takes something back or puts something else in its place."""
-    return _may_hold(sentence, _REVISION_SIGNS) and _REVISION(sentence)
+    return _may_hold(sentence, _REVISION_SIGNS) and not _SUPPOSES.match(sentence) and _REVISION(sentence)
+
+
+_SUPPOSES = re.compile(r"(?i:(?:and |but |so )?(?:if|unless|wenn|falls)\b)|(?:要是|如果|万一|假如)")
+"""What would be, if: it changes nothing yet."""
 
 
 def taken_back(sentence: str) -> list[str]:
@@ -549,10 +571,10 @@ def allowed(sentence: str) -> list[str]:
 
 _CORRECTS = _cue(
     """
-    turns out|it was|actually|correction|i meant|sorry|typo|mistake|wrong|mis(?:typed|read|heard)
+    turns out|it was|actually|correct(?:ion|ed)|i meant|sorry|typo|mistake|wrong|mis(?:typed|read|heard)
     """,
     """
-    其实|原来|更正|应该是|结果是|[打写输说记搞看弄听]错|口误|笔误|不对
+    其实|原来|更正|更新[:：]|应该是|结果是|[打写输说记搞看弄听]错|口误|笔误|不对
     """,
 )
 
