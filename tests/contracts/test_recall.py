@@ -160,3 +160,40 @@ async def test_a_recalled_call_is_quoted_with_its_arguments(conv: Conversation) 
     recalled = [piece.text or "" for piece in context.pieces if piece.kind == "recalled"]
     assert any("reserve" in text and "Osteria Lupo" in text for text in recalled)
     assert all(text.splitlines()[1:-1] != [""] for text in recalled)
+
+
+async def test_what_was_changed_since_says_so_where_it_is_recalled_and_when_it_is_rendered_again(
+    conv: Conversation,
+) -> None:
+    await conv.append([says("The harpsichord tuner comes on 12 May with two helpers.")])
+    await tell(conv, 6)
+    (change,) = await conv.append([says("They moved the harpsichord tuner from 12 May to 19 May.")])
+    await tell(conv, 16)
+    await conv.append([says("When does the harpsichord tuner come?")])
+    await conv.compact()
+    context = await conv.context(query="When does the harpsichord tuner come?")
+    block = str(context.messages[-2]["content"])
+    former = block[block.index('message="1"') : block.index("The harpsichord tuner comes")]
+    assert f'changed_by="[#{change.seq}]"' in former
+    assert block.count("changed_by") == 1
+    seen = await conv.seen_context(await conv.keep_context(context))
+    assert seen.is_same
+
+
+async def test_an_order_stands_once_in_a_request(conv: Conversation) -> None:
+    order = "Never mention the harpsichord to Aunt Wilhelmina."
+    await conv.append([says(order), {"role": "assistant", "content": "Noted."}])
+    await conv.remember(order, kind="instruction")
+    await tell(conv, 20)
+    await conv.append([says("Write to Aunt Wilhelmina about the harpsichord.")])
+    await conv.compact()
+    context = await conv.context(query="Write to Aunt Wilhelmina about the harpsichord.")
+    assert text_of(context).count("mention the harpsichord to Aunt") == 1
+
+
+async def test_an_answer_that_only_says_that_it_was_heard_is_not_quoted(conv: Conversation) -> None:
+    await conv.append([says(SECRET_WORD), {"role": "assistant", "content": "Ok, noted."}])
+    await tell(conv, 20)
+    await conv.append([says("Where is the harpsichord?")])
+    await conv.compact()
+    assert recalled_part(await conv.context(query="Where is the harpsichord?")) == (1,)

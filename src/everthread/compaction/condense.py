@@ -28,6 +28,7 @@ from everthread.compaction.summary_format import (
     lines_that_fit,
     mention_list,
     parse_summary,
+    to_one_line,
 )
 from everthread.compaction.superseded import (
     changed_by,
@@ -41,9 +42,10 @@ from everthread.compaction.superseded import (
     without_label,
 )
 from everthread.compaction.tool_calls import acts
-from everthread.context.ingredients import QuotedMemory, QuotedSummary
+from everthread.context.ingredients import LogMessage, QuotedMemory, QuotedSummary, RecalledPassage
 from everthread.context.quotes import record_frame_tokens, summary_block
 from everthread.context.tokens import count_tokens
+from everthread.core import payloads
 from everthread.core.compactions import Compaction
 from everthread.core.recent import Recent
 from everthread.core.text_memo import TextMemo
@@ -204,6 +206,7 @@ def forget_summaries() -> None:
     summary_block.cache_clear()
     recent_summaries.clear()
     _in_mind.clear()
+    _lines_told.clear()
     forget_statements()
     forget_facts()
 
@@ -250,6 +253,67 @@ def _tells(summary: QuotedSummary, memory: QuotedMemory) -> bool:
     sections = _KEPT_SECTIONS if _IS_QUOTATION.match(quoted) else _KEPT_SECTIONS[:1]
     own = stems_of(quoted)
     return any(section in sections and own <= stems for section, stems in lines)
+
+
+def without_told_orders(
+    recalled: Sequence[RecalledPassage],
+    memories: Sequence[QuotedMemory],
+    summaries: Sequence[QuotedSummary],
+    room_tokens: int,
+) -> list[RecalledPassage]:
+    """What was recalled without the orders that the same request keeps in mind or remembers in the same words. Where
+    the summaries may have to be cut, they all stay."""
+    if sum(one.tokens or 0 for one in summaries) > room_tokens:
+        return list(recalled)
+    remembered = {one.message: stems_of(one.text) for one in memories if one.message is not None}
+
+    def is_told(passage: RecalledPassage) -> bool:
+        seq = passage.stored.seq
+        if not passage.is_whole or payloads.role(passage.stored.payload) != "user":
+            return False
+        own = stems_of(passage.text)
+        kept = (line for one in summaries for line in _in_mind(one.text).get(seq, ()))
+        return own <= remembered.get(seq, frozenset()) or any(
+            section == "standing" and own <= stems for section, stems in kept
+        )
+
+    return [one for one in recalled if not is_told(one)]
+
+
+def with_changes(
+    recalled: Sequence[RecalledPassage], summaries: Sequence[QuotedSummary], window: Sequence[LogMessage]
+) -> list[RecalledPassage]:
+    """What was recalled, each of the user's short messages with the later one that took it back or changed it, as far
+    as the request tells that one. The newest message is what is asked now."""
+    if not recalled:
+        return []
+    lines = [line for one in summaries for line in _lines_told(one.text)]
+    noted = {line.last_seq: seq for line in lines if (seq := changed_by(line)) is not None}
+    later = told_later(lines)
+    for message in window[:-1]:
+        text = payloads.text(message.payload)
+        if payloads.role(message.payload) == "user" and len(text) <= _SHORT_CHARS and may_replace(text):
+            later.append((message.seq, text))
+    said = told_by_users(lines)
+
+    def change(passage: RecalledPassage) -> int | None:
+        seq, text = passage.stored.seq, passage.text
+        if not passage.is_whole or len(text) > _SHORT_CHARS or payloads.role(passage.stored.payload) != "user":
+            return None
+        line = SummaryLine(section="facts", text=to_one_line(text), first_seq=seq, last_seq=seq)
+        return noted.get(seq) or changed_by(mark_superseded([line], later, "en", said)[0])
+
+    return [replace(one, changed_by=change(one)) for one in recalled]
+
+
+_SHORT_CHARS = 320
+"""A longer message says many things, of which a later one changes hardly all."""
+_lines_told = TextMemo(
+    lambda text: tuple(line for line in parse_summary(text) if isinstance(line, SummaryLine)),
+    min_chars=0,
+    max_chars=100_000,
+    capacity=512,
+)
 
 
 _KEPT_SECTIONS = ("standing", "goal", "decisions")

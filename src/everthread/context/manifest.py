@@ -90,6 +90,8 @@ class Manifest:
     """The memories quoted with what was recalled."""
     summaries_room: int | None = None
     """How many tokens the summaries were made to fit in."""
+    recalled_changes: tuple[tuple[int, int], ...] = ()
+    """(seq, changed_by) of what was recalled and shown as changed since."""
 
 
 def budget_fields(budget: Budget) -> dict[str, Any]:
@@ -113,7 +115,7 @@ def load(stored: bytes) -> Manifest:
     found: dict[str, Any] = orjson.loads(stored)
     for name in ("summary_ids", "live_calls", "clamped", "repairs", "memory_ids", "reminded_ids"):
         found[name] = tuple(found.get(name, ()))
-    for name in ("pinned", "recalled", "standing"):
+    for name in ("pinned", "recalled", "standing", "recalled_changes"):
         found[name] = tuple(map(tuple, found.get(name, ())))
     found["window"] = tuple(ref for part in found["window"] for ref in _refs(*part))
     found["passed_over"] = found["passed_over"] and tuple(found["passed_over"])

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import orjson
 
-from everthread.compaction.condense import summaries_within, without_told
+from everthread.compaction.condense import summaries_within, with_changes, without_told, without_told_orders
 from everthread.compaction.policy import CompactionPolicy, apply_settings, apply_stored_settings, window_bounds
 from everthread.context import manifest as manifests
 from everthread.context.assemble import Context, assemble
@@ -328,13 +328,16 @@ def render(
     at_start = [] if known is None else known.at_start(view.compacted_at, room)
     reminded = [] if known is None else known.before_question(view.compacted_at, room, shown)
     most = budget.limit // 2
+    memories, reminded = without_told(at_start, summaries, most), without_told(reminded, summaries, most)
     given = Ingredients(
         system=system,
-        memories=without_told(at_start, summaries, most),
-        reminded=without_told(reminded, summaries, most),
+        memories=memories,
+        reminded=reminded,
         standing=view.standing,
         tools=tools,
-        recalled=found,
+        recalled=with_changes(
+            without_told_orders(found, [*memories, *reminded], summaries, most), summaries, view.window
+        ),
         summaries=summaries,
         summaries_room=summaries_room,
         pinned=view.pinned,
@@ -390,12 +393,13 @@ async def render_again(store: Store, ref: Ref, id: str) -> SeenContext:
     recalled, recalled_gone = await _revisions(store, ref, [(seq, entry) for seq, entry, *_ in kept.recalled])
     known = await _memories(store, ref, (*kept.memory_ids, *kept.reminded_ids))
     spans = {(seq, entry): (start, end) for seq, entry, start, end in kept.recalled}
+    changes = dict(kept.recalled_changes)
     given = Ingredients(
         system=shared.get(kept.system_digest or "", b"").decode() or None,
         standing=standing,
         tools=orjson.loads(shared.get(kept.tools_digest or "", b"[]")),
         recalled=[
-            RecalledPassage(stored=one, start=start, end=end)
+            RecalledPassage(stored=one, start=start, end=end, changed_by=changes.get(one.seq))
             for one in recalled
             for start, end in [spans[one.seq, one.entry_seq]]
         ],

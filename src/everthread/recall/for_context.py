@@ -19,6 +19,7 @@ from everthread.core.paths import is_on
 from everthread.core.ports import PathQuery, PlacedMessage, Store
 from everthread.recall.ranking import RankedMessage
 from everthread.recall.search import RecallResult, RecallServices, recall
+from everthread.text import cues
 from everthread.text.passages import WHOLE_TOKENS, PassageSpan, estimate_tokens
 
 _MAX_HITS = 20
@@ -85,8 +86,15 @@ async def _make_episodes(
             continue
         found = [part for part in turn if part.stored.seq == message.seq]
         by_turn.setdefault(first, []).extend(_passage(part, hit) for part in found)
-        others.setdefault(first, [part for part in turn if 0 < estimate_tokens(part.text) <= WHOLE_TOKENS])
+        others.setdefault(first, [part for part in turn if _is_worth_quoting(part)])
     return [[*found, *others[first]] for first, found in by_turn.items()]
+
+
+def _is_worth_quoting(part: RecalledPassage) -> bool:
+    """Of what belongs to a hit: neither a long text nor an answer that only says that it was heard."""
+    return 0 < estimate_tokens(part.text) <= WHOLE_TOKENS and not (
+        payloads.role(part.stored.payload) == "assistant" and cues.acknowledges(part.text)
+    )
 
 
 class _TurnReader:

@@ -699,6 +699,18 @@ def chooses(message: str, *, is_offered: bool) -> bool:
     return bool(_CHOICE.search(text)) or decides(text) or revises(text)
 
 
+_ACKNOWLEDGES = re.compile(
+    r"(?:(?i:ok(?:ay)?|noted|sure(?: thing)?|(?:i )?will do|understood|got it|of course|certainly|good to know"
+    r"|thanks?(?: you)?|great|good|fine|perfect|all ?right|no problem|i(?:'ll| will) remember(?: that)?)[\s,.!]*"
+    r"|(?:好的?|已?(?:记录|记下|记住|收到)了?|记好了?|明白了?|嗯+|行|没问题|知道了|了解了?|不客气)[\s，。！,.!]*)+"
+)
+
+
+def acknowledges(message: str) -> bool:
+    """It only says that something was heard: noted, 已记录."""
+    return _ACKNOWLEDGES.fullmatch(message.strip()) is not None
+
+
 def gives_leave(sentence: str) -> bool:
     """It approves what was said just before, as a question or not."""
     return _LEAVE(sentence)
