@@ -309,3 +309,40 @@ async def test_every_store_finds_the_same(et: Everthread, seed: int) -> None:
                 assert sorted((hit.id, hit.seq) for hit in hits) == sorted((hit.id, hit.seq) for hit in expected)
                 assert hits.truncated == expected.truncated
         assert any([len(await reference.search(question)) > 1 for question in questions])
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("We met at the café.", ("cafe", "CAFÉ", "Cafés", "cafe\u0301")),
+        ("Frau Müller hat angerufen.", ("Müller", "Muller", "Mueller", "mueller")),
+        ("Frau Mueller hat angerufen.", ("Müller", "Mueller", "MÜLLER")),
+        ("Die Größe ist XL.", ("Größe", "groesse", "Grosse")),
+        ("Nguyễn Văn Đức ở Đà Nẵng", ("nguyen van duc", "Nguyễn", "da nang")),
+        ("Jutro jadę do Łodzi, mieszkam na ulicy Źródlanej.", ("lodzi", "Łodzi", "zrodlanej")),
+        ("李小姐後來去了雲南", ("后来", "雲南", "云南", "後", "云")),
+        ("开发票的时候写公司名", ("發票", "发票")),
+        ("ＡＢＣ１２３ ﾊﾟﾋﾟﾙｽ", ("abc123", "パピルス")),
+    ],
+)
+async def test_words_are_found_without_their_accents_and_in_either_chinese(
+    et: Everthread, conv: Conversation, said: str, asked: tuple[str, ...]
+) -> None:
+    await appended(conv, said, "Nothing of the kind: caf, mull, 别的.")
+    for words in asked:
+        assert [hit.seq for hit in await et.search(words) if hit.match == "strong"] == [1], words
+        assert [hit.seqs for hit in await conv.recall(words, limit=1)] == [(1,)], words
+
+
+async def test_a_match_is_marked_as_it_was_written(et: Everthread, conv: Conversation) -> None:
+    await appended(conv, "Frau Müller sitzt im café. 雲南很遠")
+    assert "**Müller**" in (await et.search("mueller"))[0].snippet
+    assert "**café**" in (await et.search("cafe"))[0].snippet
+    assert "**雲南**" in (await et.search("云南"))[0].snippet
+
+
+async def test_without_accents_a_word_is_still_not_another(et: Everthread, conv: Conversation) -> None:
+    await appended(conv, "A gust of wind and a blu-ray", "mẹ tôi thích phở")
+    assert await found(et, "guest") == []
+    assert await found(et, "blue") == []
+    assert [hit.seqs for hit in await conv.recall("mẹ thích gì", limit=1)] == [(2,)]

@@ -24,9 +24,11 @@ from everthread.adapters.stores.postgres.tables import migrate
 from everthread.adapters.stores.schema import Database
 from everthread.adapters.stores.sqlite import files
 from everthread.adapters.stores.sqlite.statements import PAGE
+from everthread.core.ids import owner_scope
 from everthread.imports.importer import Importer
 from everthread.langgraph import EverthreadSaver
 from everthread.testing import ManualClock
+from everthread.text.words import scope_token
 from tests.contracts.job_helpers import Diary, put, settled, working
 from tests.postgres import Server
 from tests.stores.older import make_older
@@ -113,8 +115,7 @@ def test_every_table_has_an_erase_rule(database: Database) -> None:
 async def test_tables_can_be_made_removed_and_made_again(empty: str, database: Database) -> None:
     assert await bring_up_to_date(empty) == [schema.VERSION]
     made = shape(empty)
-    for step in reversed(schema.MIGRATIONS):
-        run(empty, *step.downgrade(database))
+    run(empty, *(statement for step in reversed(schema.MIGRATIONS) for statement in step.downgrade(database)))
     left = shape(empty)
     assert not left
     assert await bring_up_to_date(empty) == [schema.VERSION]
@@ -260,10 +261,42 @@ async def test_conversations_of_version_4_are_listed_by_when_something_was_said(
         await Importer(et, "local").import_path(tmp_path / "chats.json")
         assert (await listed(et))[-1] == ("claude-ai:old", datetime(2021, 3, 1, 10, 0, 1, tzinfo=UTC))
     run(empty, *schema.MIGRATIONS[4].downgrade(database), "UPDATE schema_version SET version = 4")
-    assert await bring_up_to_date(empty) == [5]
+    assert await bring_up_to_date(empty) == [5, 6]
     async with everthread.open(empty, worker=False) as et:
         began_at = datetime(2021, 3, 1, 10, tzinfo=UTC)
         assert await listed(et) == [("first", said_at), ("unsaid", None), ("claude-ai:old", began_at)]
+
+
+async def test_what_was_indexed_with_accents_before_version_6_is_found_without(empty: str, database: Database) -> None:
+    async with everthread.open(empty, worker=False) as et:
+        conversation = await et.conversations.create(id="c")
+        await conversation.append({"role": "user", "content": "The café of 雲南"})
+        await et.memories.add("local", "Likes the Łódź opera")
+        await et.search("opera")
+    scope = scope_token(owner_scope("local"))
+    if database == "postgres":
+        run(
+            empty,
+            f"UPDATE words SET tokens = array_to_tsvector(ARRAY['the', 'café', 'of', '雲南', '南', '{scope}'])",
+            "UPDATE notes SET tokens = array_to_tsvector(array_replace(tsvector_to_array(tokens), 'lodz', 'łódź'))",
+        )
+    else:
+        ((key,),) = run(empty, "SELECT key FROM entries")
+        run(
+            empty,
+            "INSERT INTO words (words) VALUES ('delete-all')",
+            f"INSERT INTO words (rowid, tokens) VALUES ({key}, 'the café of 雲南 南 {scope}')",
+            "INSERT INTO note_words (note_words) VALUES ('delete-all')",
+        )
+    run(empty, "UPDATE schema_version SET version = 5")
+    assert await bring_up_to_date(empty) == [6]
+    async with everthread.open(empty, worker=False) as et:
+        for words in ("cafe", "café", "云南", "雲南"):
+            assert [hit.seq for hit in await et.search(words)] == [1], words
+        assert [one.memory.text for one in await et.memories.search("local", "lodz")] == ["Likes the Łódź opera"]
+        await et.erase(conversation="c")
+        assert not await et.search("cafe")
+        assert (await et.verify()).ok
 
 
 # -- what the last version before left ---------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from everthread.history.snippets import snippet
 from everthread.text.bm25 import bm25, idf
 from everthread.text.numbers import number_pattern
 from everthread.text.secrets import redact_secrets
-from everthread.text.words import fold, is_unspaced, tokenize
+from everthread.text.words import fold, is_unspaced, simplify, tokenize
 
 MAX_MATCHES = 300
 """How many matches are ranked. Ranking reads their texts, at 30 µs each."""
@@ -231,6 +231,7 @@ class _Matcher:
 
     def _match_characters(self, key: int, part: str, unseen: float) -> _TextMatch | None:
         """Count characters as they stand: ten times as fast, but blind to those that NFKC makes of others."""
+        part = simplify(part)
         counts = [part.count(term.token) for term in self.terms]
         if not any(counts):
             return None

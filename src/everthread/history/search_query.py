@@ -23,7 +23,8 @@ from itertools import repeat
 
 from everthread.core.queries import Group, Query, Term
 from everthread.text.numbers import number_pattern, split_numbers
-from everthread.text.words import character_pairs, fold, scope_token, split_runs_and_words, stem
+from everthread.text.umlauts import umlaut_term
+from everthread.text.words import character_pairs, fold, scope_token, split_runs_and_words, stem, without_accents
 
 MAX_QUERY_CHARS = 1_000
 MAX_QUERY_TERMS = 32
@@ -96,6 +97,8 @@ def excerpt(text: str, query: Query, chars: int) -> str:
     lower = text.lower()
     beginnings = {term.token[: max(3, len(term.token) - 2)] for term in query.terms if not term.pattern}
     found = [at for at in map(lower.find, beginnings) if at >= 0]
+    if not found and beginnings and not lower.isascii():  # about there, where folding changes lengths
+        found = [at for at in map(without_accents(fold(text)).find, beginnings) if at >= 0]
     numbers = [number_pattern(term).search(lower) for term in query.terms if term.pattern]
     found += [match.start() for match in numbers if match]
     start = max(0, min(found, default=0) - chars // 8)
@@ -134,11 +137,17 @@ def _all_of(pieces: Sequence[Term], write: Callable[[Term], str], joint: str) ->
 def _groups(text: str) -> Iterator[Group]:
     for quoted, plain in _QUOTED_OR_PLAIN.findall(text):
         for part in split_numbers(plain):
-            words = [(part,)] if isinstance(part, Term) else [_terms([one]) for one in split_runs_and_words(part)]
+            words = [(part,)] if isinstance(part, Term) else list(map(_word_terms, split_runs_and_words(part)))
             yield from (Group(terms=one) for one in words)
         phrase = _terms(split_runs_and_words(quoted))
         if phrase:
             yield Group(terms=phrase, is_phrase=True)
+
+
+def _word_terms(part: tuple[str, str]) -> tuple[Term, ...]:
+    """The terms of a single part, whose umlauts may be written in whatever way."""
+    term = umlaut_term(part[1])
+    return _terms([part]) if term is None else (term,)
 
 
 def _terms(parts: Sequence[tuple[str, str]]) -> tuple[Term, ...]:

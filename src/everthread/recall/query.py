@@ -20,6 +20,7 @@ from everthread.text.dates import without_times
 from everthread.text.irregular_verbs import other_forms
 from everthread.text.numbers import number_pattern, split_numbers
 from everthread.text.related_words import chinese_words, related_words
+from everthread.text.umlauts import umlaut_term
 from everthread.text.words import character_pairs, fold, split_runs_and_words, stem, tokenize
 
 MAX_QUESTION_CHARACTERS = 2_000
@@ -100,11 +101,12 @@ def parse_question(question: str) -> RecallQuery:
 
 
 def _content_of(text: str) -> tuple[Term, ...]:
-    """The terms of a text but those of function words, each once."""
+    """The terms of a text but those of function words, each once. Without its accents mẹ (mother) is no `me`."""
+    accented = set() if text.isascii() else {stem(word) for _, word in split_runs_and_words(text) if not word.isascii()}
     return tuple(
         term
         for term in dict.fromkeys(_terms(text))
-        if term.token not in (FUNCTION_CHARACTERS if term.is_prefix else FUNCTION_STEMS)
+        if term.token not in (FUNCTION_CHARACTERS if term.is_prefix else FUNCTION_STEMS) or term.token in accented
     )
 
 
@@ -144,7 +146,7 @@ def _terms(text: str) -> Iterator[Term]:
 def _word_terms(text: str) -> Iterator[Term]:
     for run, word in split_runs_and_words(text):
         if word:
-            yield Term(token=stem(word))
+            yield umlaut_term(word) or Term(token=stem(word))
             if agent := _AGENT_NOUN.fullmatch(word):
                 yield Term(token=stem(agent[1] or agent[2]))
         for part in _split_at_han(run):

@@ -3,9 +3,11 @@
 Both databases are fed ready-made tokens, so the same question finds the same messages on each. A text is
 read as NFKC in lower case, and then
 
-- scripts written with spaces give words of letters, digits and combining marks, stemmed as English. All else
-  separates: `snake_case`, `file.py`, `v1.2.3`, paths and addresses are found by their parts and have no token
-  of their own (`history.search` lifts the messages where the parts stand together); a possessive `'s` is dropped;
+- traditional Chinese characters count as the simplified ones (`simplify`);
+- scripts written with spaces give words of letters, digits and combining marks, without accents (café is cafe,
+  Łódź is lodz, Nguyễn is nguyen) and stemmed as English. All else separates: `snake_case`, `file.py`, `v1.2.3`, paths
+  and addresses are found by their parts and have no token of their own (`history.search` lifts the messages where the
+  parts stand together); a possessive `'s` is dropped;
 - scripts written without spaces (Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese) give each run's pairs
   of neighbouring characters and its last character, so that any two characters that stood together are one
   token, and a single character is the beginning of one.
@@ -16,8 +18,9 @@ holds at most `MAX_INDEX_BYTES` of distinct tokens, those that come first, becau
 100,000 distinct words fit. What is beyond is kept in the log but not found by search.
 
 Erasing from a contentless FTS5 table takes the very tokens that were put in. They are derived again from the
-text, so any change of the result needs a new `WORDS_VERSION` and an index built anew; a newer PyStemmer or
-Python's newer Unicode tables are such a change too (a test holds a digest of this version).
+text, so any change of the result needs a new `WORDS_VERSION` and a migration that brings the indexes of older
+databases up to date (`renew_token`); a newer PyStemmer or Python's newer Unicode tables are such a change too (a test
+holds a digest of this version).
 """
 
 from __future__ import annotations
@@ -27,12 +30,13 @@ import threading
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
+from importlib.resources import files
 from itertools import groupby
 from operator import add
 
 import Stemmer
 
-WORDS_VERSION = 1
+WORDS_VERSION = 2
 MAX_TOKEN_CHARS = 64
 MAX_INDEX_BYTES = 1_000_000
 
@@ -70,6 +74,14 @@ _unspaced_char = re.compile(f"[{_UNSPACED}]").match
 _BOUNDARY = re.compile(r"\s")
 _without_possessives = re.compile(r"'s\b(?<=[a-z0-9]'s)('s)?").sub
 """After a word; of two in a row the second is a word itself. It begins with the apostrophe, which is found quickly."""
+_ACCENTED = "\u00df-\u024f\u0300-\u03ff\u0451\u1e00-\u1fff"
+_may_have_accents = re.compile(f"[{_ACCENTED}]").search
+"""Latin and Greek letters beyond ASCII, combining accents, and the Russian ё."""
+_accents = re.compile("[\u0300-\u036f]+")
+_OTHER_LETTERS = str.maketrans(
+    {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ħ": "h", "ı": "i", "ё": "е"}
+)
+"""Letters that Unicode does not take apart; the last pair is Cyrillic, whose й is a letter of its own."""
 _ASCII_SPACES = "".join(char if char.isalnum() else " " for char in map(chr, range(128)))
 """All that separates words, as a space: splitting is three times as fast as matching."""
 
@@ -88,7 +100,7 @@ class _Stems(dict[str, str]):
         self._own = _OwnStemmer()
 
     def __missing__(self, word: str) -> str:
-        stem: str = self._own.stem(word[:MAX_TOKEN_CHARS])[:MAX_TOKEN_CHARS]
+        stem: str = self._own.stem(without_accents(word[:MAX_TOKEN_CHARS])[:MAX_TOKEN_CHARS])[:MAX_TOKEN_CHARS]
         if len(word) <= MAX_TOKEN_CHARS:
             if len(self) >= _CACHED_STEMS:
                 self.clear()
@@ -132,14 +144,46 @@ def scope_token(name: str) -> str:
 
 
 def fold(text: str) -> str:
-    """Fold a text into the form in which texts are compared: NFKC, lower case, straight apostrophes."""
+    """Fold a text into the form in which texts are compared: NFKC, lower case, straight apostrophes, simplified
+    characters. Accents stay: only tokens are without them.
+    """
     if text.isascii():
         return text.lower()
     if len(text) > _HEAP_CHARS:
         text = text.replace("\ufdfa", " ")
         if _may_hold_heap(text):
             text = _mark_heap().sub(r"\1", text)
-    return unicodedata.normalize("NFKC", text).lower().replace("’", "'")
+    return simplify(unicodedata.normalize("NFKC", text).lower().replace("’", "'"))
+
+
+def without_accents(folded: str) -> str:
+    """The words of a folded text as they are typed where a keyboard has no accents."""
+    if folded.isascii() or not _may_have_accents(folded):
+        return folded
+    plain = folded.translate(_OTHER_LETTERS)
+    taken_apart = "".join(
+        _accents.sub("", unicodedata.normalize("NFD", char)) if _may_have_accents(char) else char for char in plain
+    )
+    return unicodedata.normalize("NFC", taken_apart)
+
+
+def renew_token(token: str) -> set[str]:
+    """What a token of version 1 is in this version: an index that holds single tokens is brought up to date by it.
+
+    Of a word with accents, which was stemmed with them, both tokens that it may be now.
+    """
+    if token.isascii() or token.startswith(SCOPE_MARK):
+        return {token}
+    if is_unspaced(token):
+        return {simplify(token)}
+    plain = without_accents(token)[:MAX_TOKEN_CHARS]
+    return {token} if plain == token else {plain, stem(plain)}
+
+
+def renewable_letters() -> str:
+    """The letters that tokens of version 1 may have and those of this version have not, as between brackets in a
+    pattern; and a few more."""
+    return _ACCENTED + "".join(map(chr, _simplified_han()[1]))
 
 
 def split_runs_and_words(normal_text: str) -> list[tuple[str, str]]:
@@ -168,6 +212,12 @@ def stem(word: str) -> str:
 def is_unspaced(token: str) -> bool:
     """Whether a token is of characters that are written without spaces."""
     return _unspaced_char(token[0]) is not None
+
+
+def simplify(text: str) -> str:
+    """A text with simplified Chinese characters in the place of traditional ones."""
+    is_traditional, simplified = _simplified_han()
+    return text.translate(simplified) if is_traditional.search(text) else text
 
 
 def _tokens_of_piece(text: str) -> list[str]:
@@ -219,6 +269,17 @@ def _part_pattern() -> re.Pattern[str]:
     )
     letters = rf"[^\W_{_UNSPACED}]"
     return re.compile(rf"([{_UNSPACED}]+)|({letters}+(?:[{marks}]+{letters}*)*)(?:'s\b)?")
+
+
+@cache
+def _simplified_han() -> tuple[re.Pattern[str], dict[int, int]]:
+    """What finds a traditional character, and the simplified one of each; read once a text beyond ASCII is met.
+
+    Where a character has several simplified forms it is the commonest, and one that is itself in use with another
+    meaning (著) stays. From OpenCC's `TSCharacters.txt` (Apache-2.0).
+    """
+    traditional, simplified = (files(__package__) / "simplified_han.txt").read_text("utf-8").split()
+    return re.compile(f"[{traditional}]"), str.maketrans(traditional, simplified)
 
 
 @cache

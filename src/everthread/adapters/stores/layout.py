@@ -336,7 +336,12 @@ def note_values(note: Note) -> tuple[Any, ...]:
 
 def note_words(owner: str, note: Note) -> str | None:
     """Return the index tokens of a note: always the same for the same note, so that they can be removed again."""
-    return index_text(note.text, (namespace_scope(owner, note.namespace),)) if note.is_found else None
+    return note_tokens(owner, note.namespace, note.text) if note.is_found else None
+
+
+def note_tokens(owner: str, namespace: str, text: str) -> str:
+    """The same of a note's text."""
+    return index_text(text, (namespace_scope(owner, namespace),))
 
 
 _SKILL_TOOLS = frozenset({"skill", "load_skill", "open_skill", "read_skill", "use_skill"})

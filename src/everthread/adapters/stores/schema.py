@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 from everthread.adapters.jobs.postgres_statements import DROP_ROUNDS, INDEX_ROUNDS
 from everthread.core.entries import SEQ_BITS, EntryOrigin
 from everthread.core.errors import StoreError
+from everthread.core.notes import NoteState
 
 Database = Literal["sqlite", "postgres"]
 _DATABASES = ("sqlite", "postgres")
@@ -166,14 +167,51 @@ def _forget_when_was_said_last(database: Database) -> Sequence[str]:
     return ["ALTER TABLE conversations DROP COLUMN last_said_at"]
 
 
+_NOTHING_INDEXED = """
+INSERT INTO unindexed (conversation, after_seq, counted_seq)
+SELECT number, 0, entry_count FROM conversations WHERE entry_count > 0 AND off_record = 0 AND erased_at IS NULL
+ON CONFLICT (conversation) DO UPDATE SET after_seq = 0, counted_seq = max(counted_seq, unindexed.after_seq)"""
+
+
+def index_anew() -> Sequence[str]:
+    """The statements that empty the index of messages of a SQLite file, which the next searches fill again; what was
+    indexed before has its uses counted."""
+    return ["INSERT INTO words (words) VALUES ('delete-all')", _NOTHING_INDEXED]
+
+
+def _search_without_accents(database: Database) -> Sequence[str]:
+    """The index has words without accents, and traditional characters as simplified ones (version 2 of `text.words`).
+
+    SQLite's indexes are made anew, of messages when they are searched next. PostgreSQL's, made of single tokens, have
+    these renewed by `postgres.tables`, since SQL knows no stems.
+    """
+    if database == "postgres":
+        return []
+    return [
+        *index_anew(),
+        "INSERT INTO note_words (note_words) VALUES ('delete-all')",
+        "INSERT INTO note_words (rowid, tokens) SELECT number, note_tokens(owner, shelf, text) FROM notes "
+        f"WHERE state = {NoteState.LIVE:d} AND text <> ''",
+    ]
+
+
+def _keep_without_accents(_: Database) -> Sequence[str]:
+    """The index stays: what it holds is found by an earlier everthread too, by words without accents."""
+    return []
+
+
 MIGRATIONS = (
     Migration(version=1, upgrade=_first_from_0021, downgrade=drop),
     Migration(version=2, upgrade=_let_owners_take_turns, downgrade=_let_jobs_wait_in_one_line),
     Migration(version=3, upgrade=_commit_to_settings, downgrade=_forget_settings_committed_to),
     Migration(version=4, upgrade=_drop_unused_columns, downgrade=_add_unused_columns),
     Migration(version=5, upgrade=_keep_when_was_said_last, downgrade=_forget_when_was_said_last),
+    Migration(version=6, upgrade=_search_without_accents, downgrade=_keep_without_accents),
 )
 """Every step, oldest first. A new one comes with the same change in `schema.sql`: a test compares what both make."""
+
+RENEWS_TOKENS = 6
+"""The version from which on the tokens of an index are those of today."""
 
 VERSION = MIGRATIONS[-1].version
 """The version of the tables that this everthread works with."""

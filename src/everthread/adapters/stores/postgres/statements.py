@@ -958,3 +958,22 @@ SELECT (SELECT coalesce(sum(octet_length(raw)), 0) FROM entries)
     "database_bytes": "SELECT pg_database_size(current_database())",
 }
 """The counts of `everthread stats`."""
+
+_TOKENS_TO_RENEW = 1_000
+SOME_WORDS = f"""
+SELECT conversation, seq, owner, tsvector_to_array(tokens) FROM words
+WHERE (conversation, seq, owner) > ($1, $2, $3) AND tokens::text ~ $4
+ORDER BY conversation, seq, owner LIMIT {_TOKENS_TO_RENEW}"""
+"""The next entries of the index with one of these letters."""
+
+RENEW_WORDS = """
+UPDATE words SET tokens = array_to_tsvector($4::text[]) WHERE conversation = $1 AND seq = $2 AND owner = $3"""
+"""Put other tokens of an entry into the index."""
+
+SOME_NOTES = f"""
+SELECT owner, number, tsvector_to_array(tokens) FROM notes
+WHERE (owner, number) > ($1, $2) AND tokens::text ~ $3 ORDER BY owner, number LIMIT {_TOKENS_TO_RENEW}"""
+"""The next notes with one of these letters among their tokens."""
+
+RENEW_NOTE = "UPDATE notes SET tokens = array_to_tsvector($3::text[]) WHERE owner = $1 AND number = $2"
+"""Put other tokens of a note into the index."""

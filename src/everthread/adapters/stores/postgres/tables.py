@@ -14,6 +14,7 @@ from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.address import Address
 from everthread.adapters.stores.postgres.pool import Connection, Pool, connect
 from everthread.core.failpoints import reach
+from everthread.text.words import renew_token, renewable_letters
 
 _BIND_FUNCTIONS = f"""
 DO $$
@@ -72,9 +73,25 @@ async def _run(connection: Connection, statements: Sequence[str], to: int) -> No
         for statement in statements:
             await connection.execute(statement)
             reach("migrate.step_done")
+        if to == schema.RENEWS_TOKENS:  # a new database has no rows
+            await _renew_tokens(connection)
         await connection.execute(sql.DELETE_VERSION)
         await connection.execute(sql.INSERT_VERSION, to)
         reach("migrate.before_commit")
+
+
+async def _renew_tokens(connection: Connection) -> None:
+    """Bring the indexes of words up to date: the rows with a word that is written otherwise now, page by page."""
+    letters = f"[{renewable_letters()}]"
+    for some, renew, start in (
+        (sql.SOME_WORDS, sql.RENEW_WORDS, (0, 0, "")),
+        (sql.SOME_NOTES, sql.RENEW_NOTE, ("", 0)),
+    ):
+        after: Sequence[object] = start
+        while rows := await connection.fetch(some, *after, letters):
+            renewed = [(*row[:-1], sorted(set[str]().union(*map(renew_token, row[-1])))) for row in map(tuple, rows)]
+            await connection.executemany(renew, renewed)
+            after = renewed[-1][:-1]
 
 
 async def _jobs(connection: Connection) -> Sequence[str]:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from everthread.adapters.jobs import sqlite as jobs
+from everthread.adapters.stores import schema
 from everthread.adapters.stores.layout import (
     CANNOT_REACH,
     erase_report,
@@ -187,17 +188,12 @@ def _remove_words(connection: sqlite3.Connection, key: int, entry: Entry, owner:
     if not is_in_index(connection, key >> 32, entry.seq):
         return 0
     if entry.raw is None:  # its blob is gone, and without it nobody knows which tokens went in
-        _index_anew(connection)
+        for statement in schema.index_anew():
+            connection.execute(statement)
     else:
         connection.execute(sql.DELETE_WORDS, (key, words_of(entry, owner)))
     reach("erase.words_removed")
     return 1
-
-
-def _index_anew(connection: sqlite3.Connection) -> None:
-    """Empty the index; the next searches fill it with what is left."""
-    connection.execute("INSERT INTO words (words) VALUES ('delete-all')")
-    connection.execute(sql.NOTE_ALL_UNINDEXED)
 
 
 def rewrite(connection: sqlite3.Connection, now: int) -> Sequence[str]:

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from everthread.adapters.stores import schema
+from everthread.adapters.stores.layout import note_tokens
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.blobs import add_blob_functions, cause_of
 from everthread.adapters.stores.sqlite.compression import add_compression_functions
@@ -147,6 +148,7 @@ def migrate(path: Path) -> list[int]:
     All in one transaction: killed anywhere, it has happened or it has not.
     """
     with closing(_connect(path)) as connection:
+        connection.create_function("note_tokens", 3, note_tokens, deterministic=True)
         try:
             connection.execute("BEGIN IMMEDIATE")
             version = read_version(connection)

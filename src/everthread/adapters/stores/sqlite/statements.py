@@ -279,12 +279,6 @@ WHERE e.key > ? AND e.key <= ? AND e.kind = {Kind.MESSAGE:d} AND e.flags & {Flag
 PAYLOAD = f"SELECT {RAW} FROM entries e WHERE e.key = ?"
 """The payload of an entry, if the writer does not have it in memory."""
 
-NOTE_ALL_UNINDEXED = """
-INSERT INTO unindexed (conversation, after_seq, counted_seq)
-SELECT number, 0, entry_count FROM conversations WHERE entry_count > 0 AND off_record = 0 AND erased_at IS NULL
-ON CONFLICT (conversation) DO UPDATE SET after_seq = 0, counted_seq = max(counted_seq, unindexed.after_seq)"""
-"""Note that nothing is indexed; what was indexed before has its uses counted."""
-
 UNINDEXED = """
 SELECT u.conversation, u.after_seq, u.counted_seq, c.owner, c.entry_count
 FROM unindexed u JOIN conversations c ON c.number = u.conversation LIMIT 1"""
