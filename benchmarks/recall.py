@@ -2,7 +2,7 @@
 
     python -m benchmarks.recall [--embedder minilm] [--sets open,locomo] [--out FILE.json] [--against FILE.json]
 
-`open`, `sealed`, `later`, `lately_open` and `lately_sealed` are the project's own conversations (`benchmarks/everyday`)
+`open`, `sealed`, `later` and the halves of `lately` and `typed` are the project's own conversations (`benchmarks/everyday`)
 and run anywhere; all but the first only when they are named, because what is looked at often is tuned on. The others
 are files in `data` of the folder that EVERTHREAD_SHARED names, else of `../shared`; those that are missing are skipped,
 and it is said where to get them.
@@ -35,7 +35,7 @@ from everthread import Conversation, Everthread
 from everthread.recall.collecting import asks_for_several
 from everthread.settings import Settings
 
-SEALED = ("sealed", "later", "lately_open", "lately_sealed")
+SEALED = ("sealed", "later", "lately_open", "lately_sealed", "typed_open", "typed_sealed")
 DEFAULT_SETS = tuple(name for name in SETS if name not in SEALED)
 BY_KIND = ("open", *SEALED)
 """Sets whose kinds are conversations of their own: each kind is a row."""

@@ -121,6 +121,8 @@ SETS: Mapping[str, RecallSet] = {
     "later": RecallSet(load=lambda: everyday.load("later")),
     "lately_open": RecallSet(load=lambda: everyday.load("lately_open")),
     "lately_sealed": RecallSet(load=lambda: everyday.load("lately_sealed")),
+    "typed_open": RecallSet(load=lambda: everyday.load("typed_open")),
+    "typed_sealed": RecallSet(load=lambda: everyday.load("typed_sealed")),
 }
 
 

@@ -1,8 +1,7 @@
 """A yardstick of everyday talk: conversations and questions whose evidence is known, made from hand-written lines.
 
-There are five parts with nothing in common but their layout: `open.txt`, which recall is tuned on, `sealed.txt` of the
-same kinds, `later.txt`, half of whose kinds the others do not have, and `lately_open.txt` and `lately_sealed.txt`, two
-halves of the newest. All but the first were written before the changes that they judge; what recall misses is read in
+There are seven parts with nothing in common but their layout: `open.txt`, which recall is tuned on, `sealed.txt` of the
+same kinds, `later.txt`, half of whose kinds the others do not have, and two halves each of `lately` and `typed`. All but the first were written before the changes that they judge; what recall misses is read in
 the open ones only. Each kind is one or two conversations:
 
 - `statements`: one-line notes about unrelated things side by side, without answers; nothing near a note belongs to it;
@@ -16,7 +15,11 @@ the open ones only. Each kind is one or two conversations:
 - `crosslang`: what was said in one language and is asked for in another;
 - `paraphrase`: notes as people say them, asked for in words of which they have none;
 - `jots`: what somebody tells an assistant in several short messages, while two other topics of theirs are open;
-- `desks`: customers of a desk in turn, some of whom say only later, or only to a tool, who they are.
+- `desks`: customers of a desk in turn, some of whom say only later, or only to a tool, who they are;
+- `spelled`: names with accents, either Chinese, numbers, ids, code and addresses, written otherwise in the question;
+- `names`: a question in another language than what was said, with somebody's name;
+- `pasted`: long questions, most of which is about something else;
+- `dated`: what was said of the same thing at several times, asked for by one of them.
 
 The same seed gives the same bytes; a test holds the digest of each part.
 """
@@ -34,7 +37,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-HALVES = ("open", "sealed", "later", "lately_open", "lately_sealed")
+HALVES = ("open", "sealed", "later", "lately_open", "lately_sealed", "typed_open", "typed_sealed")
 _FOLDER = Path(__file__).parent
 _BEGINS = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 _NOISE = (
@@ -114,7 +117,8 @@ def load(half: str) -> list[Talk]:
             ("statements-1", lambda maker: maker.statements(1)),
         ],
         "jots": [("jots", lambda maker: maker.threads("jots"))],
-        "threads": [("threads", lambda maker: maker.threads("threads"))],
+        **{kind: [(kind, partial(_Maker.threads, kind=kind))] for kind in ("threads", "spelled", "names", "pasted")},
+        "dated": [("dated", _Maker.dated)],
         **{kind: [(kind, partial(_Maker.exchanges, kind=kind, woven=kind == "bursts"))] for kind in _EXCHANGES},
         "collecting": [("collecting", _Maker.collecting)],
         "tools": [("tools", _Maker.tools)],
@@ -240,6 +244,21 @@ class _Maker:
         for (_, _, asked), ids in zip(lines, found, strict=True):
             self._ask(asked, "collecting", ids)
         self._noise(120, 30_000)
+        return self._end()
+
+    def dated(self) -> Talk:
+        """The first parts of all lines, then the second ones: weeks lie between those of a line."""
+        lines = [line.partition(" => ") for line in self._parts["dated"]]
+        said: list[tuple[str, str, datetime]] = []
+        for parts in zip(*(parts.split(" | ") for parts, _, _ in lines), strict=True):
+            for (_, _, asked), part in self._rng.sample(list(zip(lines, parts, strict=True)), len(lines)):
+                self._noise(self._rng.randint(8, 16), 60_000)
+                self._say("", part, 60_000)
+                said.append((asked, self._talk.messages[-1].id, self._now))
+        self._noise(20, 60_000)
+        for asked, id, time in said:
+            when = self._rng.choice(_whens(time, self._now + timedelta(days=1), is_chinese=asked[0] == "{"))
+            self._ask(asked.replace("{when}", when), "dated", [id])
         return self._end()
 
     def tools(self) -> Talk:
@@ -368,6 +387,25 @@ class _Maker:
         asked = [Question(one.id, one.text, one.category, one.evidence, later) for one in self._talk.questions]
         self._talk.questions = asked
         return self._talk
+
+
+def _whens(time: datetime, asked_at: datetime, *, is_chinese: bool) -> Sequence[str]:
+    """How people say this time later; by the calendar each is right."""
+    days = (asked_at.date() - time.date()).days
+    weeks = (asked_at.date() - timedelta(asked_at.weekday()) - time.date() + timedelta(time.weekday())).days // 7
+    third = min((time.day - 1) // 10, 2)
+    if is_chinese:
+        day = "一二三四五六日"[time.weekday()]
+        month = f"{time.month}月{('初', '中旬', '底')[third]}"
+        near = ["前几天", f"这周{day}"] if weeks == 0 else ["前些天", "前阵子"]
+        return near if days < 5 else [f"上周{day}", "上礼拜"] if weeks == 1 else [month, f"{round(days / 7)}周前"]
+    day = _DAYS[time.weekday()]
+    month = time.strftime(f"{('at the beginning of', 'in mid-', 'towards the end of')[third]} %B").replace("- ", "-")
+    if days < 7:
+        return [f"last {day}", "the other day", "a few days ago", f"on {day[:3]}"]
+    if weeks == 1:
+        return [f"last week {day}", f"on {day} last week", "last week"]
+    return [month, f"back in {time:%B}", f"about {round(days / 7)} weeks ago", f"{round(days / 7)} weeks back"]
 
 
 def _choices(rest: str) -> list[str]:
