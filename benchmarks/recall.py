@@ -2,8 +2,8 @@
 
     python -m benchmarks.recall [--embedder minilm] [--sets open,locomo] [--out FILE.json] [--against FILE.json]
 
-`open`, `sealed`, `later` and the halves of `lately` and `typed` are the project's own conversations (`benchmarks/everyday`)
-and run anywhere; all but the first only when they are named, because what is looked at often is tuned on. The others
+`open`, `sealed`, `later` and the halves of `lately` and `typed` are the project's own (`benchmarks/everyday`) and run
+anywhere; all but the first only when they are named, because what is looked at often is tuned on. The others
 are files in `data` of the folder that EVERTHREAD_SHARED names, else of `../shared`; those that are missing are skipped,
 and it is said where to get them.
 
