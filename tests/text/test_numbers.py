@@ -157,3 +157,36 @@ def test_recall_counts_a_number_in_any_spelling_and_no_other() -> None:
 )
 def test_any_text_is_parsed(text: str) -> None:
     assert all(isinstance(part, str | Term) for part in split_numbers(fold(text)))
+
+
+@pytest.mark.parametrize(
+    ("searched", "text"),
+    [
+        ("1200", "给物业转了一千二，是停车费"),
+        ("一千二", "paid 1,200"),
+        ("三万五", "a bonus of 35k"),
+        ("35000", "年终奖发了三万五"),
+        ("maxRetryCount", "max_retry_count was read too early"),
+        ("maxRetryCount", "maxRetryCount = 3"),
+        ("MaxRetryCount", "set max-retry-count"),
+        ("HTTPServer", "the http_server module"),
+        ("GitHub", "pushed to github"),
+        ("McDonald", "at McDonald's"),
+        ("iPhone", "a new iphone"),
+    ],
+)
+def test_a_short_numeral_and_an_identifier_are_found_however_they_are_written(searched: str, text: str) -> None:
+    assert is_found(searched, text)
+
+
+@pytest.mark.parametrize(
+    ("searched", "text"),
+    [
+        ("1200", "一千二百五十"),
+        ("120", "一百二十五"),
+        ("maxRetryCount", "the max of any retry count"),
+        ("iPhone", "I saw his phone"),
+    ],
+)
+def test_neither_is_found_in_another(searched: str, text: str) -> None:
+    assert not is_found(searched, text)

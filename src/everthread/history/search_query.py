@@ -22,7 +22,7 @@ from dataclasses import replace
 from itertools import repeat
 
 from everthread.core.queries import Group, Query, Term
-from everthread.text.numbers import number_pattern, split_numbers
+from everthread.text.numbers import fold_search, number_pattern, split_numbers
 from everthread.text.umlauts import umlaut_term
 from everthread.text.words import character_pairs, fold, scope_token, split_runs_and_words, stem, without_accents
 
@@ -37,7 +37,7 @@ def parse_query(text: str) -> Query:
     """Parse a search; any text is one. What is beyond 1,000 characters or 32 terms is not looked for."""
     groups: list[Group] = []
     left = MAX_QUERY_TERMS
-    for group in dict.fromkeys(_groups(fold(text[:MAX_QUERY_CHARS]).translate(_STRAIGHT_QUOTES))):
+    for group in dict.fromkeys(_groups(fold_search(text[:MAX_QUERY_CHARS]).translate(_STRAIGHT_QUOTES))):
         if left > 0:
             groups.append(replace(group, terms=group.terms[:left]))
             left -= len(group.terms)

@@ -18,7 +18,7 @@ from everthread.core.queries import Term
 from everthread.recall.asking import WHATEVER_CHARACTERS, WHATEVER_STEMS, without_asking
 from everthread.text.dates import without_times
 from everthread.text.irregular_verbs import other_forms
-from everthread.text.numbers import number_pattern, split_numbers
+from everthread.text.numbers import fold_search, number_pattern, split_numbers
 from everthread.text.related_words import chinese_words, related_words
 from everthread.text.umlauts import umlaut_term
 from everthread.text.words import character_pairs, fold, split_runs_and_words, stem, tokenize
@@ -46,6 +46,10 @@ _COUNTERS = frozenset("号次点个位")
 """Alone they only count or date, as in 18 号; what is related to them is so in other senses (to cry, to wait)."""
 _AGENT_NOUN = re.compile(r"([a-z]{4,}[ts])or|([a-z]{5,})er")
 """People ask for the director and were told who directs: stemming joins the forms of a word, but not these."""
+_SNAKE = re.compile(r"(?<![a-z0-9_])[a-z]+(?:_[a-z]+)+(?![a-z0-9_])")
+_PARTS = re.compile("[a-z]+")
+_JOINED_SHARE = 0.95
+"""What maxRetryCount counts of max_retry_count, as the closest of related words."""
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd]")
 _ASKS_ASSISTANT = re.compile(
     r"\b(?:did|have|had) you\b"
@@ -87,7 +91,7 @@ class RecallQuery:
 
 def parse_question(question: str) -> RecallQuery:
     """Parse a question; any text is one. One without a single word has no terms, and finds nothing."""
-    text = fold(question[:MAX_QUESTION_CHARACTERS])
+    text = fold_search(question[:MAX_QUESTION_CHARACTERS])
     about = without_asking(text)
     content = _content_of(about)
     kept = (content or tuple(dict.fromkeys(_terms(text))))[:MAX_TERMS]
@@ -127,6 +131,9 @@ def _related(text: str, terms: Sequence[Term]) -> RelatedTerms:
                 at for at in (place.get(Term(token=one, is_prefix=True)) for one in word) if at is not None
             ]
     related: dict[Term, dict[int, float]] = {}
+    for parts in map(_PARTS.findall, _SNAKE.findall(text)):
+        places = [at for at in (place.get(Term(token=stem(one))) for one in parts) if at is not None]
+        related[Term(token=stem("".join(parts)))] = dict.fromkeys(places, _JOINED_SHARE)
     for word, places in stand_for.items():
         for other, share in related_words(word).items():
             token = other if other.isascii() else other[:2]  # of 充电器 the index has the pair 充电

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from everthread.core.queries import Term
 from everthread.text.normal_forms import MONTHS, number
-from everthread.text.words import character_pairs, split_runs_and_words, stem
+from everthread.text.words import character_pairs, fold, split_runs_and_words, stem
 
 _MAX_DIGITS = 24
 _MAX_PARTS = 24
@@ -23,6 +23,8 @@ _MAX_PARTS = 24
 _LONG_DIGITS = 7
 """So many digits are written in groups of every kind: phone numbers, cards, accounts."""
 _MIN_STEM = 3
+_JOINT = "\u2060"
+"""A word joiner, between the words of an identifier."""
 _YEAR = r"(?:19|20)\d\d"
 _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
@@ -47,6 +49,15 @@ _NO_MORE_AFTER = (
 _GROUP_MARK = "[,'_ ]"
 
 _Builder = Callable[[re.Match[str]], Term | None]
+
+
+_LETTERS = re.compile("(?<![A-Za-z0-9_])[A-Za-z]+(?![A-Za-z0-9_])")
+_PART_OF_CAMEL = re.compile("[a-z]+|[A-Z]+(?![a-z])|[A-Z][a-z]+")
+
+
+def fold_search(text: str) -> str:
+    """Fold a search, and keep where the words of maxRetryCount begin, which folding would lose."""
+    return fold(_LETTERS.sub(lambda found: _JOINT.join(_PART_OF_CAMEL.findall(found[0])), text))
 
 
 def split_numbers(text: str) -> Iterator[str | Term]:
@@ -141,6 +152,7 @@ def _value_term(value: Decimal) -> Term:
             spellings += [f"{share}{name}" for name in names if name.isascii() and len(name) > 1]
             forms.append(rf"{re.escape(share)}0? ?(?:{'|'.join(names)}){_NO_WORD_AFTER}")
     if whole >= 100 and (chinese := _in_chinese(whole)):
+        chinese += [short for one in chinese if (short := _said_short(one))]
         spellings += chinese
         forms += [rf"(?<![{_NUMERALS}]){one}(?![{_NUMERALS}])" for one in chinese]
     # Three digits after a comma are the end of a greater number.
@@ -184,6 +196,14 @@ def _in_chinese(value: int) -> list[str]:
             parts.append(_section(section, is_first=not parts) + name)
     written = "".join(parts)
     return [written, written.replace("二", "两")] if re.search("二(?=[百千万亿])", written) else [written]
+
+
+def _said_short(numeral: str) -> str:
+    """A numeral without its last place, where it is said so: 一千二 of 一千二百, 三万五 of 三万五千."""
+    places = "十百千万"
+    short = re.fullmatch(rf"(.*)([百千万])([{_NUMERALS}])([十百千])", numeral)
+    is_next = short is not None and places.index(short[2]) == places.index(short[4]) + 1
+    return f"{short[1]}{short[2]}{short[3]}" if short and is_next else ""
 
 
 def _section(value: int, *, is_first: bool) -> str:
@@ -302,6 +322,13 @@ def _compound(match: re.Match[str]) -> Term | None:
     return _term("-".join(parts), spellings, rf"{before}{body}{_NO_WORD_AFTER}")
 
 
+def _camel(match: re.Match[str]) -> Term:
+    """Words in one: maxRetryCount is max_retry_count, max-retry-count and MaxRetryCount."""
+    parts = match[0].split(_JOINT)
+    body = r"[\W_]?".join(parts)
+    return _term("-".join(parts), (" ".join(parts), "".join(parts)), rf"(?<![a-z0-9]){body}(?![a-z0-9])")
+
+
 def _part_pattern(part: str) -> str:
     """A part as it is, or a longer word by what its forms have in common."""
     root = stem(part)
@@ -311,13 +338,14 @@ def _part_pattern(part: str) -> str:
     return re.escape(common) + "[a-z]*"
 
 
-_MAY_HAVE_NUMBER = re.compile(rf"\d|[{_NUMERALS}][百千万亿]")
+_MAY_HAVE_NUMBER = re.compile(rf"[\d{_JOINT}]|[{_NUMERALS}][百千万亿]")
 _SIGN = r"(?:(?:us|hk|nt|cn)?[$€£¥₩₽₹]|(?:usd|eur|gbp|rmb|cny))[ ]?"
 _DAY, _ORDINAL = r"(?P<day>\d\d?)", r"(?:st|nd|rd|th)?"
 _OPTIONAL_YEAR = rf"(?:,?[ ](?P<year>{_YEAR})(?!\d))?"
 _KINDS: tuple[tuple[re.Pattern[str], _Builder], ...] = tuple(
     (re.compile(pattern, re.VERBOSE), build)
     for pattern, build in (
+        (rf"{_NO_WORD_BEFORE}[a-z]+(?:{_JOINT}[a-z]+)+", _camel),
         (rf"(?<![a-z0-9.])(?P<year>{_YEAR})(?P<sep>[-/.])(?P<month>\d\d?)(?P=sep){_DAY}(?![\d.])", _date),
         (rf"(?<![a-z0-9./])(?P<month>\d\d?)/{_DAY}/(?P<year>{_YEAR})(?!\d)", _slashed_date),
         (rf"(?:(?P<year>{_YEAR})[ ]?年[ ]?)?(?<!\d)(?P<month>\d\d?)[ ]?月[ ]?{_DAY}(?!\d)[ ]?[日号]?", _date),
@@ -337,7 +365,8 @@ _KINDS: tuple[tuple[re.Pattern[str], _Builder], ...] = tuple(
             _amount,
         ),
         (
-            rf"(?:十|[一二两三四五六七八九][百千万亿十])[{_NUMERALS}]*(?<=[百千万亿])(?:块钱|[元块])?",
+            rf"(?:十|[一二两三四五六七八九][百千万亿十])[{_NUMERALS}]*"
+            r"(?:(?<=[百千万亿])|(?<=[百千万][一二三四五六七八九])(?![个十百千万亿]))(?:块钱|[元块])?",
             _chinese_amount,
         ),
     )
