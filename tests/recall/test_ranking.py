@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from everthread.core.queries import Term
 from everthread.recall.candidates import idf_by_term
+from everthread.recall.matched_words import words_as_written
 from everthread.recall.policy import RecallWeights
 from everthread.recall.query import TermCounter, parse_question
 from everthread.recall.ranking import CandidateMessage, RankedMessage, RankingSignals, rank
@@ -199,7 +200,7 @@ def test_the_parts_of_a_score_add_up_to_it_and_name_what_found_the_message() -> 
     assert next(iter(by_text["Who directs the film?"].parts)) == "words"
     assert next(iter(by_text["Jane Campion."].parts)) in ("neighbours", "topic")
     assert "words" not in by_text["Jane Campion."].parts
-    assert by_text["Who directs the film?"].words == ("direct", "film")
+    assert by_text["Who directs the film?"].words == ("directs", "film")
 
 
 NOTES = [
@@ -277,7 +278,7 @@ def test_another_word_for_the_same_counts_less_than_the_word_itself() -> None:
     related = {Term(token="bicycl"): {0: 0.5}}
     found = ranked("Where is my bike?", messages_of(said), related=related)
     assert texts(found)[:2] == ["The bike is red", "The bicycle is at the north exit"]
-    assert found[1].words == ("bicycl",)
+    assert found[1].words == ("bicycle",)
     assert not found[1].is_neighbour_only
 
 
@@ -318,3 +319,9 @@ def test_a_related_word_never_stands_above_the_word_itself() -> None:
     related = {Term(token="bicycl"): {0: 0.9}}
     found = ranked("bike", messages_of(said), RecallWeights(neighbours=0.0, topic=0.0), related=related)
     assert texts(found) == [with_word, "bicycles"]
+
+
+def test_the_words_of_a_hit_are_told_as_they_stand_in_it() -> None:
+    query = parse_question("花生 allergies 1200 went Müller maxRetry")
+    text = "Allergy: 她對花生過敏。They go to Müller for 1,200 with max_retry"
+    assert set(words_as_written(text, query.terms)) == {"花生", "Allergy", "1,200", "go", "Müller", "max_retry"}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _PAGE = 200
 _LEAST_SHOWN = 0.0005
 REASONS = {
-    "words": "it has words of the question, or related ones; (…) are their stems",
+    "words": "it has words of the question, or related ones: those in brackets",
     "meaning": "it says something similar in other words",
     "neighbours": "messages beside it that it belongs to have to do with the question",
     "topic": "the question's words are used around it",

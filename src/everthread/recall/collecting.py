@@ -37,7 +37,8 @@ def asks_for_several(question: str) -> bool:
 
 
 def shorten(passage: str, words: Sequence[str]) -> str:
-    """The sentence of a passage that has most of these words (as the index writes them), cut to some fifty tokens."""
+    """The sentence of a passage that has most of these words, cut to some fifty tokens."""
+    words = [word.lower() for word in words]
     limit = _QUOTE_CHARACTERS if passage.isascii() or not _is_wide(passage) else _WIDE_QUOTE_CHARACTERS
     if len(passage) <= limit:
         return passage

@@ -45,6 +45,7 @@ from everthread.core.recent import Recent
 from everthread.recall.candidates import NEIGHBOUR_REACH, PostingLists, score_surroundings
 from everthread.recall.links import TOOL_ROLES
 from everthread.recall.markup import WRAPPED_ROLES, blank_tags, words_of_tags
+from everthread.recall.matched_words import words_as_written
 from everthread.recall.policy import RecallWeights
 from everthread.recall.query import (
     FUNCTION_STEMS,
@@ -664,19 +665,18 @@ class _Scorer:
         return {name: parts[name] for name in sorted(parts, key=parts.__getitem__, reverse=True) if parts[name]}
 
     def words_of(self, at: int) -> tuple[str, ...]:
-        """The words of the question that the message has, then those related to others of them, as the index writes
-        them."""
+        """The words of the question that the message has, then those related to others of them, as they stand in it."""
         counts = [pair for passage in self.counts[at] for pair in passage.counts]
         own = {term for term, count in counts if count >= 1}
         lacking = {term for term, _ in counts} - own
         text = fold(self.messages[at].text)
         words = self.messages[at].words
         related = (
-            term.token
+            term
             for term, places in self.signals.related.items()
             if not lacking.isdisjoint(places) and (term.token in text if term.is_prefix else term.token in words)
         )
-        return (*(self.query.terms[term].token for term in sorted(own)), *related)
+        return words_as_written(self.messages[at].text, [*(self.query.terms[term] for term in sorted(own)), *related])
 
     def is_neighbour_only(self, at: int) -> bool:
         key = self.messages[at].entry_key

@@ -118,8 +118,7 @@ class RecallHit:
     parts: Mapping[str, float] = field(default_factory=dict)
     """What each of these adds to the score; together they are the score."""
     words: tuple[str, ...] = ()
-    """The words of the question that the message has, then words related to others of them, as the index writes them
-    (stems)."""
+    """The words of the question that the message has, then words related to others of them, as they stand in it."""
 
 
 @dataclass(frozen=True, slots=True)
