@@ -150,12 +150,25 @@ async def test_words_are_found_in_one_conversation_or_in_all(
 async def test_what_is_recalled_says_why(alice: httpx.AsyncClient, bob: httpx.AsyncClient, trip: str) -> None:
     told = (await alice.get(f"{trip}/recall", params={"q": "Which allergy is there?"})).json()
     first = told["items"][0]
-    assert (first["ids"], first["words"]) == (["m1"], ["allergi"])
+    assert (first["ids"], first["words"]) == (["m1"], ["allergy"])
     assert "words" in first["why"]
     assert sum(first["parts"].values()) == pytest.approx(first["score"], abs=1e-4)
     assert (told["by_meaning"], told["unanswered"]) == (False, [])
+    assert first.keys().isdisjoint({"before", "after"})
     assert (await bob.get(f"{trip}/recall", params={"q": "allergy"})).status_code == 404
     assert (await alice.get(f"{trip}/recall", params={"q": "allergy", "scope": "world"})).status_code == 422
+
+
+async def test_what_stands_around_a_hit_comes_with_it_if_asked_for(alice: httpx.AsyncClient, trip: str) -> None:
+    texts = ["The admin password: hunter2-Pr0d!", "The zebra sleeps.", "Good."]
+    await alice.post(f"{trip}/messages", json={"messages": [{"role": "user", "content": text} for text in texts]})
+    told = (await alice.get(f"{trip}/recall", params={"q": "zebra", "limit": 1, "around": 2})).json()
+    (hit,) = told["items"]
+    beside = [*hit["before"], *hit["after"]]
+    assert [one["seq"] - hit["seqs"][0] for one in beside] == [-2, -1, 1]
+    assert (beside[-1]["speaker"], beside[-1]["text"]) == ("user", "Good.")
+    assert "hunter2" not in json.dumps(told)
+    assert (await alice.get(f"{trip}/recall", params={"q": "zebra", "around": 51})).status_code == 422
 
 
 async def test_what_looks_like_a_credential_is_masked_in_what_is_recalled_unless_asked(

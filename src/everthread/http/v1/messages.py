@@ -26,9 +26,11 @@ from everthread.http.dependencies import (
 )
 from everthread.http.responses import JsonResponse
 from everthread.http.v1.schemas import MessageOut, MessagePage, Receipts, message_out, receipt_out
-from everthread.instance import found_messages
+from everthread.instance import Everthread, found_messages
 from everthread.recall.policy import Scope
 from everthread.recall.provenance import ReachedRequest, Spread
+from everthread.recall.search import RecallHit
+from everthread.text.secrets import redact_secrets
 
 router = APIRouter(tags=["messages"], prefix="/conversations/{conversation_id}/messages")
 search_router = APIRouter(tags=["search"])
@@ -37,6 +39,7 @@ recall_router = APIRouter(tags=["search"], prefix="/conversations/{conversation_
 ShowSecrets = Annotated[bool, Query(description="Do not mask what looks like a credential.")]
 MAX_SEQ = 2**32 - 1
 MAX_RECALL_TOKENS = 1_000_000
+MAX_AROUND = 50
 BranchParameter = Annotated[
     str | None,
     Query(min_length=1, max_length=MAX_ID_CHARACTERS, description="The id of a branch; by default the active one."),
@@ -267,6 +270,15 @@ async def search(
     return JsonResponse(found)
 
 
+class BesideOut(BaseModel):
+    """A message that stands beside what was recalled."""
+
+    seq: int
+    speaker: str
+    said_at: datetime
+    text: str
+
+
 class RecallHitOut(BaseModel):
     """A message, or a passage of one, that has to do with a question."""
 
@@ -286,7 +298,9 @@ class RecallHitOut(BaseModel):
         description="What it was found by, the strongest first: words, meaning, neighbours, topic, date, speaker, wish."
     )
     parts: dict[str, float] = Field(description="What each of these adds to the score; together they are the score.")
-    words: list[str] = Field(description="The words of the question that the message has, as stems.")
+    words: list[str] = Field(description="Words of the question, and related ones, as they stand in the message.")
+    before: list[BesideOut] | None = Field(default=None, description="With `around`: what was said right before it.")
+    after: list[BesideOut] | None = Field(default=None, description="With `around`: what was said right after it.")
 
 
 class RecallHitsOut(BaseModel):
@@ -305,8 +319,31 @@ class RecallHitsOut(BaseModel):
     unanswered: list[str] = Field(description="Which parts of the search failed, and why.")
 
 
+async def _beside(
+    et: Everthread, owner: str, hit: RecallHit, count: int, *, show_secrets: bool
+) -> dict[str, list[dict[str, Any]]]:
+    """So many messages right before a hit and right after it."""
+    conversation = await et.conversations.get(hit.conversation_id, owner)
+    before = await conversation.tail(count, before=hit.seqs[0])
+    after = [message async for message in conversation.messages(after=hit.seqs[-1], limit=count)]
+    return {
+        name: [
+            {
+                "seq": one.seq,
+                "speaker": one.name or one.role,
+                "said_at": one.said_at or one.created_at,
+                "text": one.text if show_secrets else redact_secrets(one.text),
+            }
+            for one in those
+        ]
+        for name, those in (("before", before), ("after", after))
+    }
+
+
 @recall_router.get("/recall", response_model=RecallHitsOut)
 async def recall(
+    et: EverthreadDep,
+    caller: CallerDep,
     conversation: ConversationDep,
     q: Annotated[str, Query(max_length=MAX_SEARCH_CHARACTERS, description="A question, in any words.")],
     limit: Limit = 10,
@@ -315,6 +352,9 @@ async def recall(
     asked_at: Annotated[
         datetime | None, Query(description="The time that `yesterday` or 上周 are relative to; by default now.")
     ] = None,
+    around: Annotated[
+        int, Query(ge=0, le=MAX_AROUND, description="So many messages right before and after each hit come with it.")
+    ] = 0,
     show_secrets: ShowSecrets = False,
 ) -> Response:
     """Find what was said about a question, however long ago, best first; each hit says why it was found."""
@@ -322,7 +362,10 @@ async def recall(
         q, limit=limit, max_tokens=max_tokens, scope=scope, asked_at=asked_at, show_secrets=show_secrets
     )
     found = {
-        "items": [asdict(hit) for hit in hits],
+        "items": [
+            asdict(hit) | (await _beside(et, caller.owner, hit, around, show_secrets=show_secrets) if around else {})
+            for hit in hits
+        ],
         "asks_for_several": hits.asks_for_several,
         "only_weak": hits.only_weak,
         "by_meaning": hits.by_meaning,
