@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,3 +109,35 @@ def test_what_is_talked_about_around_a_message_is_what_those_within_reach_have(
         counts = [(idfs[term], sum(abs(one - key) <= 8 for one in found)) for term, found in postings.items()]
         expected.append(sum(weight * times / (times + 1) for weight, times in counts))
     assert score_surroundings(keys, postings, idfs) == pytest.approx(expected)
+
+
+def test_what_the_commonest_terms_alone_name_is_left_out_only_where_it_is_not_among_the_likeliest() -> None:
+    """The same is chosen as if every message of every term had been scored."""
+    chance = random.Random(4)
+    names = [Term(token=name) for name in "abcde"]
+    for total in (400, 3_000):
+        postings = {
+            term: sorted(chance.sample(range(1, total), total // share))
+            for term, share in zip(names, (400, 40, 8, 4, 2), strict=True)
+        }
+        idfs = idf_by_term(postings, total)
+        related = {names[0]: dict.fromkeys(chance.sample(range(1, total), 3), 0.5)}
+        scores = [0.0] * (total + 10)
+        for term, having in postings.items():
+            for key in having:
+                scores[key] += idfs[term]
+        for key, share in related[names[0]].items():
+            scores[key] += share * idfs[names[0]] if key not in postings[names[0]] else 0.0
+        lenders = sorted(range(total), key=scores.__getitem__, reverse=True)[:300]
+        final = list(scores)
+        for key in lenders:
+            for step in range(1, 5):
+                for beside in (key - step, key + step):
+                    if beside > 0:
+                        final[beside] += 0.3 / 2 ** (step - 1) * scores[key]
+        chosen = choose_candidates(postings, idfs, 300, {names[0]: {
+            key: share for key, share in related[names[0]].items() if key not in postings[names[0]]
+        }})  # fmt: skip
+        least = sorted(final, reverse=True)[299]
+        assert len(chosen) == 300
+        assert sum(final[key] >= least - 1e-9 for key in chosen) >= 290, "but for lenders of equal scores"

@@ -37,9 +37,12 @@ MAX_RELATED_POSTINGS = 1_000
 """A related word that more messages have tells nothing."""
 _LENT_BY_STEP = [(step, _LENT_SHARE / 2 ** (step - 1)) for step in range(1, NEIGHBOUR_REACH + 1)]
 
+_BESIDE = [step for step, _ in _LENT_BY_STEP] + [-step for step, _ in _LENT_BY_STEP]
+
 PostingLists = Mapping[Term, Sequence[int]]
 """For each term, the keys of the messages that have it, ascending."""
 _NONE: Mapping[Term, Mapping[int, float]] = MappingProxyType({})
+_NO_SHARES: Mapping[int, float] = MappingProxyType({})
 
 
 def merge_forms(terms: Iterable[Term], postings: PostingLists) -> PostingLists:
@@ -95,6 +98,8 @@ def drop_common_terms(
     seq is in `hidden` do not count, because they are not searched."""
     rarest = max((idfs[term] for term, having in postings.items() if having), default=0.0)
     rare = {term: having for term, having in postings.items() if idfs[term] >= _MIN_IDF_SHARE * rarest}
+    if not hidden and any(len(having) >= enough for having in rare.values()):
+        return rare
     keys = set[int]().union(*rare.values())
     if len(keys) < enough + len(hidden):
         keys = {key for key in keys if seq_of(key) not in hidden}
@@ -108,11 +113,16 @@ def choose_candidates(
     neighbours."""
     if not postings:
         return []
-    scores = _score_messages(postings, idfs, related)
-    tally = _tally_scores(scores, postings, idfs, related)
+    most = max(limit, _MAX_LENDERS)
+    scores, left_out = _score_messages(postings, idfs, related, most)
+    tally = Counter(scores.values())
+    best = _best(scores, _MAX_LENDERS, tally)
     with_lent = dict(scores)
+    if left_out:
+        beside = {key + step for key in best for step in _BESIDE} - scores.keys()
+        _add_terms(with_lent, beside, left_out, postings, idfs, related)
     known = with_lent.get
-    for key in _best(scores, _MAX_LENDERS, tally):
+    for key in best:
         score = scores[key]
         for step, share in _LENT_BY_STEP:
             lent, before, after = share * score, key - step, key + step
@@ -138,37 +148,51 @@ def further_around(keys: Sequence[int], limit: int) -> list[int]:
 
 
 def _score_messages(
-    postings: PostingLists, idfs: Mapping[Term, float], related: Mapping[Term, Mapping[int, float]]
-) -> dict[int, float]:
-    """Return, for each message, the sum of the idfs of the terms it has, or its share of those."""
-    longest, *others = sorted(postings, key=lambda term: len(postings[term]), reverse=True)
-    scores = dict.fromkeys(postings[longest], idfs[longest])  # in C: the longest list needs no additions
+    postings: PostingLists, idfs: Mapping[Term, float], related: Mapping[Term, Mapping[int, float]], most: int
+) -> tuple[dict[int, float], Sequence[Term]]:
+    """Return, for each message, the sum of the idfs of the terms it has, or its share of those; and the terms whose
+    messages are left out, unless they have one of the others: together these weigh less than the scores of the `most`
+    best, so that what has nothing else is not among them. They are the commonest, whose lists are the longest."""
+    scores: dict[int, float] = {}
+    terms = sorted(postings, key=lambda term: idfs[term], reverse=True)
+    for at, term in enumerate(terms):
+        rest = terms[at:]
+        if len(scores) >= most and sum(len(postings[one]) for one in rest) > len(scores):
+            weight = sum(idfs[one] for one in rest)
+            if weight < _threshold(Counter(scores.values()), most):
+                _add_terms(scores, scores, rest, postings, idfs, related)
+                return scores, rest
+        _add_all(scores, postings[term], idfs[term])
+        for key, share in related.get(term, _NO_SHARES).items():
+            scores[key] = scores.get(key, 0.0) + share * idfs[term]
+    return scores, ()
+
+
+def _add_all(scores: dict[int, float], having: Sequence[int], weight: float) -> None:
+    if not scores:
+        scores.update(dict.fromkeys(having, weight))  # in C: the first list needs no additions
+        return
     known = scores.get
-    for term in others:
-        weight = idfs[term]
-        for key in postings[term]:
-            scores[key] = known(key, 0.0) + weight
-    for term, shares in related.items():
-        weight = idfs[term]
-        for key, share in shares.items():
-            scores[key] = known(key, 0.0) + share * weight
-    return scores
+    for key in having:
+        scores[key] = known(key, 0.0) + weight
 
 
-def _tally_scores(
-    scores: Mapping[int, float],
+def _add_terms(
+    scores: dict[int, float],
+    among: Collection[int],
+    terms: Iterable[Term],
     postings: PostingLists,
     idfs: Mapping[Term, float],
     related: Mapping[Term, Mapping[int, float]],
-) -> Counter[float]:
-    """Count the messages with each score. Most messages have the commonest term and no other; they all have the same
-    score and are counted by subtraction, without visiting them."""
-    commonest = max(postings, key=lambda term: len(postings[term]), default=None)
-    others = set[int]().union(*(having for term, having in postings.items() if term != commonest), *related.values())
-    tally = Counter(map(scores.__getitem__, others))
-    if commonest is not None and len(scores) > len(others):
-        tally[idfs[commonest]] += len(scores) - len(others)
-    return tally
+) -> None:
+    """Add to the scores of these messages what they have of some terms."""
+    for term in terms:
+        weight = idfs[term]
+        for key in filter(among.__contains__, postings[term]):
+            scores[key] = scores.get(key, 0.0) + weight
+        shares = related.get(term, _NO_SHARES)
+        for key in among & shares.keys():
+            scores[key] = scores.get(key, 0.0) + shares[key] * weight
 
 
 def _best(scores: Mapping[int, float], limit: int, tally: Mapping[float, int]) -> list[int]:

@@ -1141,6 +1141,7 @@ export interface paths {
                     max_tokens?: number;
                     scope?: ("conversation" | "owner") | null;
                     asked_at?: string | null;
+                    around?: number;
                     show_secrets?: boolean;
                 };
                 header?: never;
@@ -2537,6 +2538,13 @@ export interface components {
                 [key: string]: number;
             };
         };
+        BesideOut: {
+            seq: number;
+            speaker: string;
+            /** Format: date-time */
+            said_at: string;
+            text: string;
+        };
         Body_add_document_file_api_v1_knowledge_files_post: {
             file: string;
             collection: string;
@@ -3014,6 +3022,8 @@ export interface components {
                 [key: string]: number;
             };
             words: string[];
+            before?: components["schemas"]["BesideOut"][] | null;
+            after?: components["schemas"]["BesideOut"][] | null;
         };
         RecallHitsOut: {
             items: components["schemas"]["RecallHitOut"][];
