@@ -7,6 +7,7 @@ Each line has a `uuid` and the `parentUuid` before it. What makes it more than a
 - A `compact_boundary` has no parent but a `logicalParentUuid`; `isCompactSummary` marks a summary, which nobody said.
 - What was typed while the agent worked is an `attachment`, a `queued_command`.
 - A subagent's lines (`isSidechain`) have the `sessionId` of the session that started it.
+- A large output of a tool is in `<folder>/<session>/tool-results/`, and the line has only its beginning.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import PurePath
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
 from typing import Any
 
 from everthread.imports.session import (
+    MAX_LINE_BYTES,
     START,
     LineIds,
     NativeMessage,
@@ -40,6 +42,15 @@ AGENT = "claude-code"
 _TASK = "task-notification"
 """What tells the model that a task in the background has ended, in a user's name."""
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+OUTPUTS = "tool-results"
+"""The folder of a session in which the large outputs of its tools are."""
+_SAVED = re.compile(
+    r"(?:<persisted-output>|Error: result \([\d,]+ characters\))[^\n]*\n?[^\n]*?"
+    rf"[/\\]([^/\\\n]+)[/\\]{OUTPUTS}[/\\]([^/\\\s<]+\.(?:txt|json))"
+)
+"""How a result begins that says where its whole output is: the names of the session's folder and of the file."""
+_HEAD = 4096
+"""So many characters of a result are looked at for that."""
 
 
 @dataclass(slots=True)
@@ -59,6 +70,8 @@ class ClaudeCodeReader:
     def __init__(self, path: PurePath) -> None:
         self.sessions: dict[str, Session] = {}
         self._stem = path.stem
+        self._project = path.parents[2] if path.parent.name == "subagents" and len(path.parents) > 2 else path.parent
+        """The folder of the project, with a folder for each session that needs one."""
         self._is_subagent = path.stem.startswith("agent-") or path.parent.name == "subagents"
         self._native = path.stem if _UUID.fullmatch(path.stem) else None
         """The id of the session. A resumed one can begin with lines copied from another, so the file's name is asked
@@ -137,7 +150,18 @@ class ClaudeCodeReader:
         is_prompt = payloads[-1]["role"] == "user" and not is_meta
         if is_prompt:
             session.name_after(text_in(payloads[-1]["content"]))
-        return self._placed(value, payloads, session, is_prompt=is_prompt)
+        placed = self._placed(value, payloads, session, is_prompt=is_prompt)
+        return [self._whole(one) if one.payload["role"] == "tool" else one for one in placed]
+
+    def _whole(self, result: NativeMessage) -> NativeMessage:
+        """A result with its whole output, where that is in a file of its own."""
+        saved = _SAVED.match(text_in(result.payload["content"])[:_HEAD])
+        if saved is None:
+            return result
+        output = _output_in(Path(self._project, saved[1], OUTPUTS, saved[2]))
+        if output is None:
+            return replace(result, is_excerpt=True)
+        return replace(result, payload={**result.payload, "content": output})
 
     def _queued(self, value: Mapping[str, Any], attached: Mapping[str, Any], line: bytes) -> list[NativeMessage]:
         session = self._session(value)
@@ -200,6 +224,16 @@ class ClaudeCodeReader:
 def _is_first(value: Mapping[str, Any]) -> bool:
     """Whether a line says of itself that nothing comes before it."""
     return "parentUuid" in value and value["parentUuid"] is None and value.get("logicalParentUuid") is None
+
+
+def _output_in(path: Path) -> str | None:
+    """What a tool gave, byte for byte; None where it is not there, or is no file of an agent's."""
+    if ".." in path.parts or path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_LINE_BYTES:
+        return None
+    try:
+        return path.read_bytes().decode("utf-8", "surrogateescape") or None
+    except OSError:
+        return None
 
 
 def _user(content: object, id: str, common: Mapping[str, Any]) -> list[dict[str, Any]]:

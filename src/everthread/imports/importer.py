@@ -27,6 +27,7 @@ from everthread.core.imports import ImportSource
 from everthread.imports import chat_exports, message_lists
 from everthread.imports.agent_databases import DATABASES
 from everthread.imports.chat_exports import Draft
+from everthread.imports.claude_code import OUTPUTS
 from everthread.imports.detect import (
     Detected,
     Shape,
@@ -150,7 +151,7 @@ class Importer:
 
         found = []
         for above, folders, files in os.walk(folder, onerror=name):
-            folders.sort()
+            folders[:] = sorted(name for name in folders if name != OUTPUTS)  # read with the session they belong to
             found += [Path(above) / file for file in sorted(files) if not is_packed_beside(file, files)]
         return oldest_first(path for path in found if path.is_file() and path.stat().st_size)
 
@@ -222,7 +223,7 @@ class Importer:
         """Entries are read in a folder of their own under a plain name, whatever path they claim."""
         left = self._most_unpacked_bytes
         with zipfile.ZipFile(path) as packed, tempfile.TemporaryDirectory(prefix="everthread-import-") as folder:
-            for entry in packed.infolist():
+            for entry in sorted(packed.infolist(), key=lambda one: not _is_output(one)):  # before their sessions
                 if entry.is_dir() or not entry.file_size:
                     continue
                 is_bomb = entry.file_size > _SMALL_BYTES and entry.file_size > MAX_RATIO * max(entry.compress_size, 1)
@@ -236,6 +237,13 @@ class Importer:
                 self._on_bytes(entry.compress_size)
                 unpacked = Path(folder) / _plain_name(entry.filename)
                 try:
+                    if _is_output(entry):
+                        session = Path(folder, _plain_name(str(PurePosixPath(entry.filename).parents[1])), OUTPUTS)
+                        await asyncio.to_thread(session.mkdir, parents=True, exist_ok=True)
+                        await asyncio.to_thread(_unpack, packed, entry, session / unpacked.name)
+                        continue
+                    if unpacked.is_dir():
+                        raise zipfile.BadZipFile("has the name of a session's folder")
                     await asyncio.to_thread(_unpack, packed, entry, unpacked)
                     if zipfile.is_zipfile(unpacked):  # how bombs are nested
                         raise zipfile.BadZipFile("is a zip in a zip, which is not read; unpack it first")
@@ -245,7 +253,8 @@ class Importer:
                     self.counts.add_problem(f"{path}: {entry.filename}: {problem}")
                 finally:
                     left -= self._follower.unpacked_bytes - unpacked_before
-                    unpacked.unlink(missing_ok=True)
+                    if unpacked.is_file():
+                        unpacked.unlink()
 
     async def _import_database(self, path: Path, name: str, format: str) -> None:
         """Of an agent's database only the sessions that changed since it was last read."""
@@ -390,6 +399,12 @@ def _drafts(value: object, format: str | None, path: Path) -> Iterator[tuple[Ses
             yield session, said
     else:
         yield _READ_ONE[format](value)
+
+
+def _is_output(entry: zipfile.ZipInfo) -> bool:
+    """Whether this is a large output of a tool, which its session names."""
+    path = PurePosixPath(entry.filename)
+    return len(path.parts) > 2 and path.parent.name == OUTPUTS
 
 
 def _plain_name(claimed: str) -> str:

@@ -34,6 +34,8 @@ class Incoming(NamedTuple):
     line: bytes
     is_newest: bool = False
     """Whether its file is known to have no later version of it, so that the log shall show this one."""
+    is_excerpt: bool = False
+    """Whether it is a part of a message, of which the log can have the whole."""
 
 
 class PlacedCounts(NamedTuple):
@@ -68,7 +70,8 @@ class PlaceMessages:
         skipped: list[str] = []
         active, new, revised = seen.head.active, 0, 0
         removed = _removed(seen)
-        for message, after, first_byte, line, is_newest in self.messages:
+        for one in self.messages:
+            message, after, first_byte, line = one[:4]
             before = known.get(message.id)
             if before is not None and before.raw is not None and before.place_seq in removed:
                 removed.remove(before.place_seq)
@@ -86,9 +89,7 @@ class PlaceMessages:
             elif before.raw is None:
                 skipped.append(message.id)
                 continue
-            elif not is_newest and (
-                same := next((one for one in revisions[message.id] if says_the_same(message, one)), None)
-            ):
+            elif (same := _known_version(one, before, revisions[message.id])) is not None:
                 receipt = Receipt(message.id, same.seq, same.revision, False)
             else:
                 receipt = revise(message, before, writer, touches, now)
@@ -111,6 +112,13 @@ class PlaceMessages:
             jobs=self.jobs if writer.written else (),
             lines=list(lines.values()),
         )
+
+
+def _known_version(one: Incoming, before: Entry, revisions: Sequence[Entry]) -> Entry | None:
+    """The version of a message that the log has and need not have again."""
+    if one.is_excerpt:
+        return before
+    return None if one.is_newest else next((known for known in revisions if says_the_same(one.message, known)), None)
 
 
 def _removed(seen: IntentInputs) -> set[int]:

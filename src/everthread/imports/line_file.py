@@ -66,6 +66,8 @@ class Batch:
     """Lines before the first message of the batch that belong to the last one before it."""
     before_at: int = 0
     problems: list[str] = field(default_factory=list)
+    size: int = 0
+    """How many bytes of the file are in it, and of the files beside it from which its messages have more."""
     is_last: bool = False
 
 
@@ -117,7 +119,7 @@ class LineFile:
         """Read some more lines: a batch of messages, or up to a position, or all there are."""
         batch = Batch(before_at=self.offset)
         file.seek(self.offset)
-        rest, size = b"", 0
+        rest = b""
         while True:
             wanted = _CHUNK if until is None else min(_CHUNK, until - self.offset - len(rest))
             chunk = file.read(wanted) if wanted > 0 else b""
@@ -126,7 +128,8 @@ class LineFile:
             *lines, rest = (rest + chunk).split(b"\n") if chunk else (rest,)
             for line in lines:
                 self._take(line + b"\n", batch)
-                size += len(line)
+                if batch.size >= BATCH_BYTES:
+                    return batch
             if len(rest) > MAX_LINE_BYTES:
                 self._line_number += 1
                 batch.problems.append(
@@ -142,7 +145,7 @@ class LineFile:
                     rest = b""
                 self.torn_bytes = len(rest)
                 return batch
-            if len(batch.messages) >= BATCH_MESSAGES or size >= BATCH_BYTES:
+            if len(batch.messages) >= BATCH_MESSAGES:
                 return batch
 
     def _after_long_line(self, chunk: bytes) -> bytes:
@@ -184,6 +187,7 @@ class LineFile:
     def _take_piece(self, line: bytes, said: list[NativeMessage], batch: Batch) -> None:
         first_byte = self.offset
         self._pass(line)
+        batch.size += len(line) + sum(len(text) for text in map(_text_beside, said) if len(text) > len(line))
         new = [message for message in said if self._is_new(message)]
         if new and new[0].grows and self._has_grown(new[0], line, batch):
             return
@@ -231,6 +235,12 @@ class LineFile:
         is_new = digest not in known
         known.add(digest)
         return is_new
+
+
+def _text_beside(message: NativeMessage) -> str:
+    """The content of a message; where that is longer than its line, it came from a file beside it."""
+    content = message.payload.get("content")
+    return content if isinstance(content, str) else ""
 
 
 def is_newest(message: NativeMessage, newest: Mapping[str, str]) -> bool:
