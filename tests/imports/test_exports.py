@@ -337,3 +337,23 @@ async def test_a_call_of_claude_ai_without_an_id_gets_one_that_its_result_names(
     payload = [message async for message in conversation.messages()][-1].payload
     assert [call["id"] for call in payload["tool_calls"]] == ["a:call:1", "own"]
     assert [block["tool_use_id"] for block in payload["content"]] == ["a:call:1", "own"]
+
+
+async def test_a_call_of_claude_ai_that_stands_after_its_result_is_answered_by_it(
+    et: Everthread, tmp_path: Path
+) -> None:
+    content: list[dict[str, Any]] = [
+        {"type": "tool_result", "name": "search", "content": "Found."},
+        {"type": "tool_result", "name": "fetch", "content": "Read."},
+        {"type": "tool_use", "name": "fetch", "input": {}},
+        {"type": "tool_result", "tool_use_id": "own", "name": "search", "content": "More."},
+        {"type": "tool_use", "id": "own", "name": "search", "input": {}},
+        {"type": "tool_use", "name": "search", "input": {"query": "rent"}},
+        {"type": "tool_result", "name": "shell", "content": "Of no call."},
+    ]
+    answer = {"uuid": "a", "sender": "assistant", "content": content}
+    value = {**CLAUDE_AI, "chat_messages": [CLAUDE_AI["chat_messages"][0], answer]}
+    await imported(et, written(tmp_path / "export.json", [value]))
+    payload = (await messages(et, "claude-ai:cl-1"))[-1].payload
+    assert [call["id"] for call in payload["tool_calls"]] == ["a:call:1", "own", "a:call:3"]
+    assert [block.get("tool_use_id") for block in payload["content"]] == ["a:call:3", "a:call:1", "own", None]

@@ -108,18 +108,14 @@ def read_claude_ai(value: Mapping[str, Any]) -> Draft:
 def _claude_ai_message(id: str, message: Mapping[str, Any]) -> dict[str, Any]:
     blocks: list[Any] = []
     calls: list[dict[str, Any]] = []
-    unanswered: list[str] = []
     for block in message.get("content") or ():
         kind = block.get("type") if isinstance(block, dict) else None
-        if kind == "tool_use":  # older exports give a call no id, and its result follows it
-            unanswered.append(str(block.get("id") or safe_id(id, "call", len(calls) + 1)))
-            calls.append(tool_call(unanswered[-1], block.get("name"), block.get("input")))
-        elif kind == "tool_result" and unanswered:
-            answered = str(block.get("tool_use_id") or unanswered[0])
-            unanswered = [one for one in unanswered if one != answered]
-            blocks.append({**block, "tool_use_id": answered})
+        if kind == "tool_use":
+            call = str(block.get("id") or safe_id(id, "call", len(calls) + 1))
+            calls.append(tool_call(call, block.get("name"), block.get("input")))
         elif block:
-            blocks.append(block)
+            blocks.append({**block} if kind == "tool_result" else block)
+    _name_answered_calls(calls, blocks)
     if not blocks and isinstance(message.get("text"), str):
         blocks = [{"type": "text", "text": message["text"]}]
     files = [one for key in ("attachments", "files", "files_v2") for one in message.get(key) or ()]
@@ -128,6 +124,19 @@ def _claude_ai_message(id: str, message: Mapping[str, Any]) -> dict[str, Any]:
         "id": safe_id(id), "role": role, "content": blocks, "tool_calls": calls or None,
         "created_at": time_of(message.get("created_at")), "attachments": files or None,
     })  # fmt: skip
+
+
+def _name_answered_calls(calls: Iterable[Mapping[str, Any]], blocks: Iterable[Any]) -> None:
+    """Let every result name its call, as older exports do not: it is that of the first call of its tool that has none.
+    A result can stand before its call."""
+    results = [one for one in blocks if isinstance(one, dict) and one.get("type") == "tool_result"]
+    answered = {one.get("tool_use_id") for one in results}
+    left = [call for call in calls if call["id"] not in answered]
+    for result in results:
+        fitting = (call for call in left if call["name"] == (result.get("name") or call["name"]))
+        if not result.get("tool_use_id") and (call := next(fitting, None)) is not None:
+            result["tool_use_id"] = call["id"]
+            left.remove(call)
 
 
 def read_open_webui(value: Mapping[str, Any]) -> Draft:
