@@ -30,6 +30,7 @@ from tests.imports.agent_files import (
     CWD,
     SESSION,
     as_lines,
+    claude_answer,
     claude_compacted,
     claude_file,
     claude_line,
@@ -599,3 +600,22 @@ def test_what_claude_code_added_to_a_prompt_is_no_title_in_codex_either(quick: Q
     for line in Path(made["path"]).read_bytes().splitlines():
         reader.read(line)
     assert [session.title for session in reader.sessions.values()] == ["Name the zebra."]
+
+
+def test_the_command_adds_up_by_model_project_and_session(quick: Quick, tmp_path: Path) -> None:
+    path = claude_file(tmp_path, [claude_line("u1", None, "user", "Why?", 1), claude_answer("a1", "msg_1", 2, 40)])
+    side = claude_subagent_file(tmp_path)
+    side.write_bytes(as_lines([claude_answer("x1", "msg_x", 3, 2, isSidechain=True, agentId="abc", uuid=named("x1"))]))
+    assert quick("import", str(path.parent)).code == 0
+    for by, names in (
+        ("model", {"agent": "claude-code", "model": "claude-test-1"}),
+        ("project", {"agent": "claude-code", "project": "/srv/ada/project"}),
+        ("session", {"agent": "claude-code", "session": f"claude-code:{SESSION}", "title": "Why?"}),
+    ):
+        (row,) = quick("usage", "--by", by, "--json").lines
+        assert row == {
+            **names, "turns": 2, "failed": 0, "input_tokens": 18, "cache_read_tokens": 200, "cache_write_tokens": 14,
+            "output_tokens": 42, "total_tokens": 274, "cost": None,
+        }  # fmt: skip
+    assert quick("usage", SESSION, "--json").lines[0]["turns"] == 2
+    assert "claude-test-1" in quick("usage").out

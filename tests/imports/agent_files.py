@@ -44,6 +44,15 @@ def tool_result(id: str, content: str) -> dict[str, Any]:
     return {"type": "tool_result", "tool_use_id": id, "content": content}
 
 
+def claude_answer(name: str, native: str, second: int, output: int, **more: Any) -> dict[str, Any]:
+    """A line of an answer, with the tokens it took so far."""
+    line = claude_line(name, None, "assistant", [{"type": "text", "text": name}], second, **more)
+    usage = {"input_tokens": 9, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 7,
+             "cache_creation": {"ephemeral_5m_input_tokens": 7}, "output_tokens": output}  # fmt: skip
+    line["message"] |= {"id": native, "usage": usage}
+    return line
+
+
 def claude_session() -> list[dict[str, Any]]:
     """Two prompts with parallel tool calls, thinking, and lines that are no messages."""
     return [

@@ -44,7 +44,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "fork": "Start a branch at a message.",
         "pin": "Keep a message in the model's view.",
         "delete": "Hide a conversation or a message.",
-        "usage": "Show turns and tokens.",
+        "usage": "Show turns, tokens and cost.",
     },
     "What a model sees": {
         "context": "Show what a model would see now.",

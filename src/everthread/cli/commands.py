@@ -18,7 +18,6 @@ __all__ = ["COMMANDS", "GROUPS", "app", "build_command", "run"]
 
 _MODULES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("ls", "show", "search", "append", "fork", "pin", "delete"), "conversations"),
-    **dict.fromkeys(("recall", "usage"), "recall"),
     **dict.fromkeys(("compact", "compactions", "diff"), "compaction"),
     **dict.fromkeys(("heads", "verify"), "verify"),
     **dict.fromkeys(("spread", "quarantine"), "trust"),

@@ -1,8 +1,7 @@
-"""`everthread recall`: what would be brought back for a question, and `everthread usage`: what turns cost."""
+"""`everthread recall`: what would be brought back for a question."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,8 +12,6 @@ from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation
 from everthread.cli.options import ConversationArgument, SecretsOption
 from everthread.cli.output import Styled, format_time, one_line, printable
-from everthread.core.errors import NotFound
-from everthread.core.turns import TurnQuery, TurnState
 from everthread.imports.find import find_conversation
 from everthread.text.secrets import redact_secrets
 
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
     from everthread.instance import Everthread
     from everthread.recall.search import RecallHit
 
-_PAGE = 200
 _LEAST_SHOWN = 0.0005
 REASONS = {
     "words": "it has words of the question, or related ones: those in brackets",
@@ -35,7 +31,6 @@ REASONS = {
     "wish": "a standing wish that may govern what is to be done",
 }
 """What each part of a score means, as `--explain` prints it."""
-USAGE = ("input_tokens", "output_tokens", "total_tokens")
 
 
 @command(app)
@@ -141,48 +136,3 @@ def _as_text(hit: RecallHit, where: str) -> list[Styled]:
     head = f"  {one_line(hit.speaker)}  {format_time(hit.said_at)}{place}{weak}\n"
     lines = [(f"       {line}\n", "") for line in printable(hit.text).split("\n")]
     return [(f"{numbers:>6}", "bold cyan"), (head, "dim"), *lines]
-
-
-@command(app)
-async def usage(
-    cli: Invocation,
-    conversation: Annotated[
-        str | None, typer.Argument(metavar="[CONVERSATION]", help="Its id, or its beginning; without it, all.")
-    ] = None,
-) -> None:
-    """Show how many turns were run and how many tokens they took, by model, as the providers counted them."""
-    async with cli.open() as et:
-        id = None if conversation is None else (await find_conversation(et, cli.owner, conversation)).id
-        rows = await _usage(et, cli.owner, id)
-    if cli.out.json:
-        for row in rows:
-            cli.out.document(row)
-        return
-    if not rows:
-        raise NotFound("no turns yet: `everthread chat` runs one")
-    cli.out.table(
-        ("model", ">turns", ">failed", ">tokens in", ">tokens out"),
-        [
-            (row["model"] or "as set", row["turns"], row["failed"], *(f"{row[name]:,}" for name in USAGE[:2]))
-            for row in rows
-        ],
-    )
-
-
-async def _usage(et: Everthread, owner: str, conversation: str | None) -> list[dict[str, Any]]:
-    turns: Counter[str | None] = Counter()
-    failed: Counter[str | None] = Counter()
-    tokens: Counter[tuple[str | None, str]] = Counter()
-    before = None
-    while page := await et.store.turns.list(
-        TurnQuery(owner=owner, conversation=conversation, before=before, limit=_PAGE)
-    ):
-        for turn in page:
-            turns[turn.model] += 1
-            failed[turn.model] += turn.state is TurnState.FAILED
-            tokens.update({(turn.model, name): turn.usage.get(name, 0) for name in USAGE})
-        before = page[-1].number
-    return [
-        {"model": model, "turns": count, "failed": failed[model], **{name: tokens[model, name] for name in USAGE}}
-        for model, count in turns.most_common()
-    ]

@@ -17,4 +17,5 @@ find            finds a conversation by the beginning of its id
 session_file    the file of a session, made of its lines in the log
 resume          `everthread resume`: sessions as files of their agents
 blame           `everthread blame`: the tool calls that named a file
+usage           `everthread usage`: the tokens and the cost that agents report
 """

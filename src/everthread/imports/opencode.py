@@ -190,7 +190,7 @@ def _payloads(
     model = head.get("modelID") or (named.get("modelID") if isinstance(named, dict) else named)
     yield without_none({
         **common, "id": safe_id(id), "role": role, "content": blocks, "tool_calls": calls or None, "model": model,
-        "usage": head.get("tokens"), "is_meta": is_meta or None,
+        "usage": head.get("tokens"), "cost": head.get("cost") or None, "is_meta": is_meta or None,
     })  # fmt: skip
     yield from results
 
@@ -249,5 +249,6 @@ def _whole_answer(id: str, data: Mapping[str, Any], common: Mapping[str, Any]) -
     yield without_none({
         **common, "id": safe_id(id), "role": "assistant", "content": blocks, "tool_calls": calls or None,
         "model": model.get("id") or model.get("modelID"), "usage": data.get("tokens"),
+        "cost": data.get("cost") or None,
     })  # fmt: skip
     yield from results
