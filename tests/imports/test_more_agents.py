@@ -314,3 +314,25 @@ def test_every_message_that_was_ever_whole_is_kept_whatever_happens_to_the_file(
             assert (await et.verify()).ok
 
     asyncio.run(play())
+
+
+async def test_a_transcript_without_times_was_said_when_it_was_last_written_to(et: Everthread, tmp_path: Path) -> None:
+    path = tmp_path / ".cursor" / "projects" / "p" / "agent-transcripts" / "old.jsonl"
+    path.parent.mkdir(parents=True)
+    lines = as_lines([
+        {"role": role, "message": {"content": [{"type": "text", "text": text}]}}
+        for role, text in (("user", "Which door?"), ("assistant", "The left one."), ("user", "Sure?"))
+    ])  # fmt: skip
+    first, second = (lines[: lines.rindex(b'{"role"')], lines)
+    path.write_bytes(first)
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    counts = ImportCounts()
+    await Follower(et, "local", counts).catch_up(path, "cursor-cli")
+    path.write_bytes(second.replace(b"\n", b" \n", 1))  # a rewritten file is read again
+    os.utime(path, (1_700_000_060, 1_700_000_060))
+    await Follower(et, "local", counts).catch_up(path, "cursor-cli")
+    assert (counts.messages, counts.revised) == (3, 0)
+    conversation = await et.conversations.get("cursor-cli:old")
+    times = [message.said_at async for message in conversation.messages()]
+    assert [time.timestamp() for time in times if time is not None] == [1_700_000_000, 1_700_000_000, 1_700_000_060]
+    assert conversation.info.created_at.timestamp() == 1_700_000_000

@@ -160,7 +160,7 @@ class ClaudeCodeReader:
             return result
         output = _output_in(Path(self._project, saved[1], OUTPUTS, saved[2]))
         if output is None:
-            return replace(result, is_excerpt=True)
+            return replace(result, replaces_nothing=True)
         return replace(result, payload={**result.payload, "content": output})
 
     def _queued(self, value: Mapping[str, Any], attached: Mapping[str, Any], line: bytes) -> list[NativeMessage]:

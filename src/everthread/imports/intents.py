@@ -34,8 +34,8 @@ class Incoming(NamedTuple):
     line: bytes
     is_newest: bool = False
     """Whether its file is known to have no later version of it, so that the log shall show this one."""
-    is_excerpt: bool = False
-    """Whether it is a part of a message, of which the log can have the whole."""
+    replaces_nothing: bool = False
+    """Whether any version that the log has is as good."""
 
 
 class PlacedCounts(NamedTuple):
@@ -116,7 +116,7 @@ class PlaceMessages:
 
 def _known_version(one: Incoming, before: Entry, revisions: Sequence[Entry]) -> Entry | None:
     """The version of a message that the log has and need not have again."""
-    if one.is_excerpt:
+    if one.replaces_nothing:
         return before
     return None if one.is_newest else next((known for known in revisions if says_the_same(one.message, known)), None)
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import PurePath
+from dataclasses import replace
+from pathlib import Path, PurePath
 from typing import Any
 
 from everthread.core.payloads import block_type
@@ -188,9 +189,11 @@ class CopilotReader:
 
 
 class CursorReader:
-    """Reads one transcript of Cursor CLI, which has neither ids nor times."""
+    """Reads one transcript of Cursor CLI, which has neither ids nor times: when a line is first read, it was said when
+    its file was last written to."""
 
     def __init__(self, path: PurePath) -> None:
+        self._path = Path(path)
         self._lines = SessionLines("cursor-cli", path.stem)
 
     @property
@@ -207,7 +210,16 @@ class CursorReader:
         calls = [tool_call(one.get("id"), one.get("name"), one.get("input")) for one in uses]
         kept = [one for one in blocks if one not in uses] if blocks else content or ""
         payload = without_none({"role": value["role"], "content": kept, "tool_calls": calls or None})
-        return [self._lines.said(payload, line, id=None, at=value.get("timestamp"))]
+        at = value.get("timestamp")
+        if at is not None:
+            return [self._lines.said(payload, line, id=None, at=at)]
+        return [replace(self._lines.said(payload, line, id=None, at=self._written_at()), replaces_nothing=True)]
+
+    def _written_at(self) -> float | None:
+        try:
+            return self._path.stat().st_mtime
+        except OSError:
+            return None
 
 
 _METADATA = re.compile(r"<(ADDITIONAL_METADATA|USER_SETTINGS_CHANGE)>(.*?)</\1>", re.DOTALL)

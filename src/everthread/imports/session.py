@@ -89,8 +89,9 @@ class NativeMessage:
     """The id of the message that it follows, or START; None where the file does not say: then it follows the last."""
     grows: bool = False
     """Whether the lines that follow can add to it: then it comes again, whole, with the same id."""
-    is_excerpt: bool = False
-    """Whether it is only a part of what its agent had once, in a file that is not there: it replaces nothing."""
+    replaces_nothing: bool = False
+    """Whether what the log has under its id stands: where it is a part of what was once there, or all that it says
+    besides its id is a guess."""
 
 
 class StoredSession(NamedTuple):

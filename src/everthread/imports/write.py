@@ -119,7 +119,9 @@ class SessionWriter:
             except EverthreadError as problem:
                 self._counts.add_problem(f"{place}: {problem}")
                 continue
-            incoming.append(Incoming(prepared, native.after, first_byte, line, is_newest(native), native.is_excerpt))
+            incoming.append(
+                Incoming(prepared, native.after, first_byte, line, is_newest(native), native.replaces_nothing)
+            )
         return incoming
 
     async def _ensure(self, session: Session) -> None:
