@@ -95,6 +95,21 @@ async def test_a_file_that_grows_byte_by_byte_gives_each_message_once(et: Everth
     assert await on_disk(et) == whole
 
 
+async def test_a_file_that_grew_without_a_later_time_is_read_on(et: Everthread, tmp_path: Path) -> None:
+    path = claude_file(tmp_path)
+    whole = path.read_bytes()
+    for end in (whole.index(b"Then fix it.") - 400, len(whole)):
+        path.write_bytes(whole[: whole.index(b"\n", end - 1) + 1])
+        os.utime(path, (1_700_000_000, 1_700_000_000))  # as on a disk that knows times to two seconds
+        await follower(et).catch_up(path, "claude-code")
+    assert len(await ids(et)) == 11
+    os.utime(path, (1_600_000_000, 1_600_000_000))
+    path.write_bytes(whole + as_lines([claude_line("u9", "a6", "user", "The clock went back.", 1)]))
+    os.utime(path, (1_600_000_000, 1_600_000_000))
+    await follower(et).catch_up(path, "claude-code")
+    assert len(await ids(et)) == 12
+
+
 async def test_a_last_line_without_its_end_waits_until_it_is_whole(et: Everthread, tmp_path: Path) -> None:
     path = claude_file(tmp_path)
     whole = path.read_bytes()

@@ -34,6 +34,21 @@ async def test_pipes_devices_loops_and_folders_are_passed_over(tmp_path: Path) -
         assert [message.text async for message in conv.messages()] == ["hello"]
 
 
+async def test_a_folder_behind_a_link_is_read_once_and_none_that_leads_upwards(tmp_path: Path) -> None:
+    projects, disk = tmp_path / ".claude" / "projects", tmp_path / "disk"
+    for folder, name in ((projects / "p", "s1"), (disk / "q", "s2"), (tmp_path / "unrelated", "s3")):
+        folder.mkdir(parents=True)
+        (folder / f"{name}.jsonl").write_text(json.dumps({**LINE, "sessionId": name}) + "\n")
+    (projects / "q").symlink_to(disk / "q", target_is_directory=True)
+    (projects / "again").symlink_to(disk / "q", target_is_directory=True)
+    (projects / "up").symlink_to(tmp_path, target_is_directory=True)
+    (disk / "q" / "back").symlink_to(projects, target_is_directory=True)
+    async with everthread.open("memory://", worker=False) as et:
+        watcher = Watcher(et, "local", agent_folders(tmp_path, {}))
+        assert sorted([change.path.name async for change in watcher.sweep()]) == ["s1.jsonl", "s2.jsonl"]
+        assert watcher.counts.problems == []
+
+
 async def test_a_session_in_no_known_form_is_named_and_an_empty_one_waited_for(tmp_path: Path) -> None:
     folder = tmp_path / ".gemini" / "tmp" / "p" / "chats"
     folder.mkdir(parents=True)

@@ -262,10 +262,13 @@ def _skip(lines: LineFile, file: BinaryIO, source: ImportSource) -> bool:
 
 
 def is_unchanged(source: ImportSource, status: os.stat_result, *, is_packed: bool = False) -> bool:
+    """Whether a file is as it was when it was read. Its time alone does not tell: some disks know it to two seconds
+    only, and some programs set it back. Of what was read to a line that is torn, or not at all, that cannot be told."""
+    has_size = not is_packed and (source.read_bytes > 0 or source.head_digest is not None)
     return (
         source.inode == status.st_ino
         and source.updated_at == status.st_mtime_ns // 1000
-        and (is_packed or source.read_bytes <= status.st_size)
+        and (not has_size or source.read_bytes == status.st_size)
     )
 
 

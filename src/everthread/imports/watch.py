@@ -57,11 +57,18 @@ class AgentFolder:
         return is_named and (not self.within or self.within in path.parts) and not is_copy(path)
 
     def files(self) -> Iterator[Path]:
-        """All sessions in it; folders that cannot be read are passed over."""
+        """All sessions in it, also behind links; folders that cannot be read are passed over."""
         if self.path.is_file():
             yield self.path
-        for above, folders, names in os.walk(self.path):
+        # No link is followed twice, or to a folder that this one is in.
+        seen = {_identity(folder) for folder in (*self.path.absolute().parents, *self.path.resolve().parents)}
+        for above, folders, names in os.walk(self.path, followlinks=self.depth is None):
             folders.sort()
+            identity = _identity(above)
+            if identity is None or identity in seen:
+                folders.clear()
+                continue
+            seen.add(identity)
             if self.depth is not None:
                 is_deep = len(Path(above).relative_to(self.path).parts) >= self.depth
                 folders[:] = [] if is_deep else [one for one in folders if one not in _NO_PROJECTS and one[0] != "."]
@@ -289,6 +296,15 @@ def _look_if_there(path: Path) -> tuple[int, int, int] | None:
         return _look(path)
     except OSError:
         return None
+
+
+def _identity(folder: str | Path) -> tuple[int, int] | None:
+    """What tells a folder from every other, by whatever path; None for one that is gone or cannot be looked at."""
+    try:
+        status = os.stat(folder)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _has_something(path: Path) -> bool:
