@@ -270,6 +270,18 @@ async def test_an_array_that_breaks_off_gives_what_came_before(et: Everthread, t
     assert (await imported(et, path)).messages == 2
 
 
+async def test_an_array_that_is_not_all_utf_8_is_read_and_named(et: Everthread, tmp_path: Path) -> None:
+    path = tmp_path / "old.json"
+    said = {"conversations": [{"from": "human", "value": "Un caf\xe9, 10 \x80."}], "id": "latin"}
+    path.write_bytes(json.dumps([SHAREGPT, said], ensure_ascii=False).encode("latin-1"))
+    counts = await imported(et, path)
+    assert (counts.messages, counts.problem_count) == (3, 1)
+    assert "not UTF-8" in counts.problems[0]
+    assert [message.text for message in await messages(et, "sharegpt:latin")] == ["Un caf\ufffd, 10 \ufffd."]
+    path.write_bytes(json.dumps([SHAREGPT, said], ensure_ascii=False).encode())
+    assert (await imported(et, path)).problem_count == 0
+
+
 async def test_circles_doubled_ids_and_nonsense_hurt_nobody(et: Everthread, tmp_path: Path) -> None:
     circle = {
         **CHATGPT, "conversation_id": "circle", "mapping": {

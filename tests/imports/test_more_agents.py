@@ -218,8 +218,15 @@ def test_a_broken_line_is_named_by_every_reader(format: str, line: bytes) -> Non
         READERS[format](Path("a/b/c/d/session.jsonl")).read(line)
 
 
+def test_what_aider_counts_beyond_all_numbers_is_no_count() -> None:
+    reader = READERS["aider"](Path("/w/.aider.chat.history.md"))
+    lines = ["# aider chat started at 2026-01-01 10:00:00", "#### Why?", f"> Tokens: {'9' * 400} sent, 2.3k received."]
+    said = [message for line in lines for message in reader.read(line.encode() + b"\n")]
+    assert said[-1].payload["usage"] == {"input_tokens": 0, "output_tokens": 2300}
+
+
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    st.none() | st.booleans() | st.integers() | st.just(10**400) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )

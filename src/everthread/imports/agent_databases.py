@@ -268,7 +268,7 @@ def _chained(session: Session, messages: Iterable[Iterator[dict[str, Any]]]) -> 
         except BrokenEntry as problem:
             yield problem
             continue
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
+        except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as problem:
             yield BrokenEntry(f"a message of {session.id} is not a valid message of {session.agent} ({problem!r})")
             continue
         for payload in said:

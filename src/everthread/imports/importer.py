@@ -342,7 +342,7 @@ class Importer:
                 await self._writer.write(session, said, file)
         except BrokenEntry as problem:
             self.counts.add_problem(f"{file.path}: entry {number} {problem}")
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
+        except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as problem:
             self.counts.add_problem(f"{file.path}: entry {number} is not a valid {format} conversation ({problem!r})")
 
 
@@ -375,7 +375,7 @@ def database_changed_at(path: Path) -> int:
 def _next_session(found: Iterator[StoredSession]) -> StoredSession | None:
     try:
         return next(found, None)
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as problem:
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as problem:
         raise BrokenEntry(
             f"has tables that are not those of its agent, as far as they are known ({problem!r})"
         ) from problem
@@ -458,17 +458,16 @@ def _elements(file: BinaryIO, on_bytes: Callable[[int], None], *, is_array: bool
     """The elements of a JSON array, or JSON values one after the other, with no more in memory than the largest of them
     twice."""
     decoder = json.JSONDecoder()
-    decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
+    decode = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape").decode
     text, at, is_end = "", 0, False
+    is_text = True
     has_begun = not is_array
     while True:
         at = _after_space(text, at)
         if not has_begun and at < len(text):
             has_begun, at = True, at + 1  # the bracket
             continue
-        if at >= len(text) and is_end and not is_array:
-            return
-        if at < len(text) and text[at] == "]" and is_array:
+        if (text[at : at + 1] == "]") if is_array else (at >= len(text) and is_end):
             return
         try:
             if at >= len(text):
@@ -489,10 +488,18 @@ def _elements(file: BinaryIO, on_bytes: Callable[[int], None], *, is_array: bool
             raw = file.read(max(_CHUNK, len(text)))  # twice as much each time: the same text is tried few times
             on_bytes(len(raw))
             is_end = not raw
-            text += decode(raw, final=is_end)
+            more = decode(raw, final=is_end)
+            if is_text and _NOT_TEXT.search(more):
+                is_text = False
+                yield Weighed(BrokenEntry("or a later one has bytes that are not UTF-8; each is � here"), 0)
+            text += _NOT_TEXT.sub("�", more)
             continue
         weight, at = weight_of(text[at:end]), end
         yield Weighed(value, weight)
+
+
+_NOT_TEXT = re.compile("[\udc80-\udcff]")
+"""What stands for bytes that are not UTF-8."""
 
 
 def _after_space(text: str, at: int) -> int:

@@ -181,7 +181,7 @@ class LineFile:
         """The messages of a line. Raises BrokenEntry, also for JSON of a shape that its agent never wrote."""
         try:
             return self.reader.read(line.removeprefix(_BOM) if self.offset == 0 else line)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
+        except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as problem:
             raise BrokenEntry(f"is not a valid line of {self.format} ({problem!r})") from problem
 
     def _take_piece(self, line: bytes, said: list[NativeMessage], batch: Batch) -> None:

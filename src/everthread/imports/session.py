@@ -182,12 +182,12 @@ def moment_of(value: object) -> datetime | None:
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    seconds = float(value)
-    for limit, factor in ((_NANOS, 1e9), (_MICROS, 1e6), (_MILLIS, 1e3)):
-        if seconds >= limit:
-            seconds /= factor
-            break
     try:
+        seconds = float(value)
+        for limit, factor in ((_NANOS, 1e9), (_MICROS, 1e6), (_MILLIS, 1e3)):
+            if seconds >= limit:
+                seconds /= factor
+                break
         return datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):
         return None

@@ -313,5 +313,5 @@ def _count(text: str) -> int:
     factor = {"k": 1_000, "M": 1_000_000}.get(text[-1:], 1)
     try:
         return round(float(text.rstrip("kM").replace(",", "")) * factor)
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0

@@ -216,7 +216,8 @@ async def _of_messages(et: Everthread, ref: Ref) -> AsyncIterator[Answer]:
     after = 0
     while entries := await et.store.log.scan(ref, after=after, limit=_PAGE, with_tokens=False):
         for entry in entries:
-            payload = _parsed(entry.raw) if entry.kind == Kind.MESSAGE and b'"usage"' in (entry.raw or b"") else None
+            raw = entry.raw if entry.kind == Kind.MESSAGE else None
+            payload = _parsed(raw) if raw is not None and b'"usage"' in raw else None
             usage = dict_at(payload or {}, "usage")
             if payload is not None and usage:
                 cost = usage.get("cost", payload.get("cost"))
