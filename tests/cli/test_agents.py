@@ -528,6 +528,30 @@ def test_a_session_that_was_resumed_from_a_point_gives_only_what_follows(quick: 
     assert quick("verify").code == 0
 
 
+@pytest.mark.parametrize("is_seen", [False, True], ids=["unseen", "seen"])
+@pytest.mark.parametrize("arguments", [("--before-compaction", "1"), ("--as", "codex")], ids=["claude", "codex"])
+def test_a_resumed_session_whose_file_is_replaced_gives_only_what_follows(
+    quick: Quick, home: Path, arguments: tuple[str, str], is_seen: bool
+) -> None:
+    quick("watch", "--once")
+    made = quick("resume", SESSION, *arguments, "--json").json
+    if is_seen:
+        quick("watch", "--once")
+    path = Path(made["path"])
+    written = [json.loads(line) for line in path.read_bytes().splitlines()]
+    later = {"timestamp": "2999-01-01T00:00:00.000Z"}
+    asked = codex_item(0, type="message", role="user", content=[{"type": "input_text", "text": "And a zebra?"}])
+    new = asked if made["agent"] == "codex" else claude_line("new", "a6", "user", "And a zebra?", 0)
+    (path.parent / "new").write_text("".join(json.dumps({"v": 2} | line) + "\n" for line in [*written, new | later]))
+    (path.parent / "new").rename(path)  # its agent writes all lines in another way
+    counts = quick("watch", "--once", "--json").json
+    assert (counts["messages"], counts["imported"]) == (1, [f"{made['agent']}:{made['session_id']}"])
+    assert quick("resume", counts["imported"][0], "-o", "-").out.encode() == path.read_bytes()
+    with path.open("ab") as file:
+        file.write(as_lines([{**new, **later, "uuid": named("newer"), "more": 1}]))
+    assert quick("watch", "--once", "--json").json["messages"] == 1
+
+
 def test_the_command_that_continues_a_session_is_quoted_for_the_shell(quick: Quick, home: Path) -> None:
     folder = "/srv/ada/my shop; echo $HOME"
     claude_file(home, [claude_line("u1", None, "user", "Hello there.", 1, cwd=folder)])

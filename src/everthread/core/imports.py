@@ -25,7 +25,7 @@ class ImportSource(NamedTuple):
     head_digest: bytes | None
     """The hash of what was read, by which a file that was rewritten is told from one that only grew."""
     updated_at: int
-    """When the file was last changed before it was read, in microseconds."""
+    """When the file was last changed before it was read, or was written here, in microseconds."""
 
 
 class ImportLine(NamedTuple):

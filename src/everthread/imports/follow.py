@@ -13,7 +13,7 @@ import os
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, suppress
-from itertools import groupby
+from itertools import dropwhile, groupby
 from pathlib import Path
 from typing import BinaryIO
 
@@ -26,7 +26,7 @@ from everthread.core.nouns import Ref
 from everthread.imports.detect import PACKED_LINES, plain_path
 from everthread.imports.intents import MarkRemoved
 from everthread.imports.line_file import Batch, LineFile, is_newest
-from everthread.imports.session import BrokenEntry
+from everthread.imports.session import BrokenEntry, NativeMessage, moment_of
 from everthread.imports.write import ImportCounts, SessionWriter
 from everthread.instance import Everthread
 
@@ -110,11 +110,15 @@ class Follower:
         if lines is None:
             lines = LineFile(path, format)
             is_rewritten = not await asyncio.to_thread(_skip, lines, file, source)
+        told_until = 0
         if is_rewritten:
             lines = LineFile(path, format)
-            newest = await self._detach(file, path, format, source)
+            if await self._was_only_written(source):
+                is_rewritten, told_until = False, source.updated_at
+            else:
+                newest = await self._detach(file, path, format, source)
         self._open.pop(name, None)
-        await self._write_rest(file, lines, source, status, on_bytes, newest)
+        await self._write_rest(file, lines, source, status, on_bytes, newest, told_until)
         if is_rewritten:
             await self._mark_removed(lines, source)
             await self._keep(lines, source, status)
@@ -140,11 +144,16 @@ class Follower:
         status: os.stat_result,
         on_bytes: Callable[[int], None],
         newest: Mapping[str, str],
+        told_until: int,
     ) -> None:
-        is_continued = lines.offset > 0
+        is_continued = lines.offset > 0 or told_until > 0
         while True:
             started, session = lines.offset, lines.last_session
             batch = await asyncio.to_thread(lines.read, file)
+            if is_continued and told_until:
+                batch.messages = list(dropwhile(lambda one: _said_at(one[0]) <= told_until, batch.messages))
+                batch.before.clear()
+                session = lines.last_session
             if is_continued and batch.messages:
                 is_continued = False
                 await self._add_what_was_written(file, batch, session, source)
@@ -206,6 +215,12 @@ class Follower:
 
     # -- files that were rewritten -------------------------------------------------------------------------
 
+    async def _was_only_written(self, source: ImportSource) -> bool:
+        """Whether the log has nothing of a file that was read: `everthread resume` wrote it, and what it had then is in
+        the conversation that it came from."""
+        is_known = source.read_bytes > 0 and source.updated_at > 0
+        return is_known and not await self._sessions_of(LineFile(Path(source.path), source.format), source)
+
     async def _detach(self, file: BinaryIO, path: Path, format: str, source: ImportSource) -> Mapping[str, str]:
         """Forget where the lines of a rewritten file stood: those it still has are about to be written again. Returns
         which version of each message is the last that it has."""
@@ -259,6 +274,12 @@ def _skip(lines: LineFile, file: BinaryIO, source: ImportSource) -> bool:
     if os.fstat(file.fileno()).st_size < source.read_bytes or not lines.skip_to(file, source.read_bytes):
         return source.read_bytes == 0
     return lines.digest.digest() == source.head_digest
+
+
+def _said_at(message: NativeMessage) -> int:
+    """When a message was said, in microseconds; later than all others where it does not say."""
+    moment = moment_of(message.payload.get("created_at"))
+    return 1 << 62 if moment is None else round(moment.timestamp() * 1e6)
 
 
 def is_unchanged(source: ImportSource, status: os.stat_result, *, is_packed: bool = False) -> bool:

@@ -276,9 +276,8 @@ async def note_written(et: Everthread, owner: str, session: NativeSession) -> No
     """Record a new session as read: what it repeats is here, so of its file only what follows is imported."""
     if session.is_original or await et.store.imports.source(owner, stored_path(session.path)) is not None:
         return
-    source = ImportSource(
-        0, session.agent, stored_path(session.path), None, len(session.content), sha256(session.content).digest(), 0
-    )
+    digest, now = sha256(session.content).digest(), round(datetime.now(UTC).timestamp() * 1e6)
+    source = ImportSource(0, session.agent, stored_path(session.path), None, len(session.content), digest, now)
     await et.store.imports.keep_source(owner, source)
 
 
