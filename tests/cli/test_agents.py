@@ -103,6 +103,12 @@ def test_what_is_written_while_it_watches_is_found_at_once(shell: Shell, home: P
             assert f"{path}:16: is not text" in json.loads(watching.stdout.readline())["not_read"]
             path.unlink()
             assert json.loads(watching.stdout.readline())["is_gone"] is True
+            for number in range(5):  # nothing is told of what was in a new folder before it was listened to
+                (home / "made").mkdir()
+                made = home / "made" / f"{number}.jsonl"
+                made.write_bytes(as_lines([claude_line("u1", None, "user", "Hello.", 1, sessionId=f"new-{number}")]))
+                (home / "made").rename(path.parent.parent / f"new-{number}")
+                assert json.loads(watching.stdout.readline())["path"].endswith(f"new-{number}/{number}.jsonl")
         finally:
             watching.terminate()
             watching.wait(PATIENCE_SECONDS)

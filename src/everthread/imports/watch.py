@@ -11,7 +11,7 @@ import asyncio
 import errno
 import os
 import stat
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -56,13 +56,14 @@ class AgentFolder:
         is_named = path.name.startswith(self.prefix) and path.name.endswith(self.endings)
         return is_named and (not self.within or self.within in path.parts) and not is_copy(path)
 
-    def files(self) -> Iterator[Path]:
-        """All sessions in it, also behind links; folders that cannot be read are passed over."""
+    def files(self, below: Path | None = None) -> Iterator[Path]:
+        """All sessions in it, or only those below one of its folders, also behind links. Folders that cannot be read
+        are passed over."""
         if self.path.is_file():
             yield self.path
         # No link is followed twice, or to a folder that this one is in.
         seen = {_identity(folder) for folder in (*self.path.absolute().parents, *self.path.resolve().parents)}
-        for above, folders, names in os.walk(self.path, followlinks=self.depth is None):
+        for above, folders, names in os.walk(below or self.path, followlinks=self.depth is None):
             folders.sort()
             identity = _identity(above)
             if identity is None or identity in seen:
@@ -217,9 +218,9 @@ class Watcher:
                     if paths is None:
                         async for seen in self.sweep():
                             yield seen
-                    for path in paths or ():
-                        folder = _folder_of(path, there)
-                        if folder is not None and (change := await self.catch_up(*folder)) is not None:
+                    sessions = await asyncio.to_thread(_sessions_at, paths or (), there)
+                    for path, folder in sessions.items():
+                        if (change := await self.catch_up(path, folder)) is not None:
                             yield change
 
     def _looked_at_often(self) -> list[Path]:
@@ -334,6 +335,19 @@ def _folder_of(path: Path, folders: list[AgentFolder]) -> tuple[Path, AgentFolde
         if path.is_relative_to(folder.path) and folder.holds(path):
             return path, folder
     return None
+
+
+def _sessions_at(paths: Iterable[Path], folders: list[AgentFolder]) -> dict[Path, AgentFolder]:
+    """The sessions that changed, by the paths that the system told. Of a new folder it may tell nothing else, though
+    there are files in it already."""
+    found: dict[Path, AgentFolder] = {}
+    for path in paths:
+        if (known := _folder_of(path, folders)) is not None:
+            found.setdefault(*known)
+        elif path.is_dir():
+            above = next((one for one in folders if one.depth is None and path.is_relative_to(one.path)), None)
+            found |= {} if above is None else dict.fromkeys(above.files(path), above)
+    return found
 
 
 async def _changes(
