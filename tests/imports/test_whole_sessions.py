@@ -195,6 +195,23 @@ async def test_what_was_removed_is_on_its_branch_where_the_session_went_on_witho
     assert [message.is_removed async for message in conversation.messages(branch=other)] == [False, True]
 
 
+@every_agent
+async def test_a_session_that_goes_back_to_another_branch_is_shown_as_it_is_now(
+    put: Put, id: str, et: Everthread, tmp_path: Path
+) -> None:
+    older = {"m1": "Rename it.", "m2": "Renamed to alpha."}
+    newer = {"m1": "Rename it.", "m3": "To gamma.", "m4": "Why?"}
+    one, changed_at = watcher(et, tmp_path), 0
+    for said in (older, {"m1": "Rename it."}, newer, {"m1": "Rename it."}, older, newer):
+        changed_at += 1000
+        await swept(one, put(tmp_path, said, changed_at))
+        if len(said) > 1:
+            assert await texts(et, id) == list(said.values())
+    entries = await et.store.log.scan(Ref("local", id), after=0, limit=1000)
+    assert len([entry for entry in entries if entry.kind == Kind.MESSAGE]) == 4
+    assert (await et.verify()).ok
+
+
 async def test_an_older_export_beside_a_newer_one_changes_nothing(et: Everthread, tmp_path: Path) -> None:
     newer, older = _cline(tmp_path / "a", AFTER, 0), _cline(tmp_path / "b", BEFORE, 0)
     for path in (newer, older):

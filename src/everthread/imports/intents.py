@@ -9,7 +9,7 @@ is the end of a branch or starts a new one.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from everthread.core.imports import ImportLine
 from everthread.core.jobs import NewJob
 from everthread.core.log import BranchRow, Decision, IntentInputs, Needs, Touch
 from everthread.core.nouns import Receipt
+from everthread.core.paths import segments
 from everthread.history.entry_writer import EntryWriter, add, revise
 from everthread.history.ingest import Prepared, says_the_same
 from everthread.history.intents import refuse_erased
@@ -172,3 +173,31 @@ class MarkRemoved:
             touches=touches,
             chain=writer.chain if writer.written else None,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowLast:
+    """Make the branch active that a program shows now: the one with the message that is its last, wherever on it. One
+    that has this message already, and others behind it, stays active."""
+
+    id: str
+
+    def needs(self) -> Needs:
+        return Needs(ids=[self.id], every_branch=True)
+
+    def decide(self, seen: IntentInputs, now: int) -> Decision[None]:
+        refuse_erased(seen)
+        entry = seen.by_id.get(self.id)
+        if entry is None or entry.kind != Kind.MESSAGE or _has(seen.branches, seen.head.active, entry):
+            return Decision(result=None)
+        rows = sorted(seen.branches.values(), key=lambda row: (row.leaf_seq != entry.place_seq, row.number))
+        branch = next((row.number for row in rows if _has(seen.branches, row.number, entry)), None)
+        return Decision(result=None, active=branch, compaction_check_at=None if branch is None else 0)
+
+
+def _has(branches: Mapping[int, BranchRow], number: int, entry: Entry) -> bool:
+    """Whether a message is on the path of a branch."""
+    return any(
+        stretch.branch == entry.branch and stretch.after < entry.place_seq <= stretch.last
+        for stretch in segments(branches, number)
+    )

@@ -14,7 +14,7 @@ from everthread.core.entries import EntryOrigin, Flag, Kind
 from everthread.core.errors import NotFound
 from everthread.core.imports import NOT_IN_FILE
 from everthread.core.nouns import Ref
-from everthread.imports.intents import MarkRemoved
+from everthread.imports.intents import MarkRemoved, ShowLast
 from everthread.imports.session import BrokenEntry, NativeMessage, Session
 from everthread.imports.write import BATCH_MESSAGES, ImportCounts, SessionWriter
 from everthread.instance import Everthread
@@ -60,6 +60,7 @@ class WholeSessionWriter:
             else:
                 said.append(one)
         newest = {str(message.payload["id"]): message for message in said}
+        known_before = self._counts.messages
         for start in range(0, len(said), BATCH_MESSAGES):
             batch = [(message, None, b"") for message in said[start : start + BATCH_MESSAGES]]
             await self._writer.write(
@@ -67,19 +68,24 @@ class WholeSessionWriter:
                 is_newest=lambda message: file.is_changed and newest[str(message.payload["id"])] is message,
             )  # fmt: skip
         if is_whole:
-            await self._mark_removed(session.id, newest, file)
+            await self._go_along(session.id, newest, file, has_new=self._counts.messages > known_before)
 
-    async def _mark_removed(self, id: str, there: Collection[str], file: WholeFile) -> None:
+    async def _go_along(self, id: str, there: Collection[str], file: WholeFile, *, has_new: bool) -> None:
+        """Show the branch that the file shows now, and mark what it has no more."""
         held = self._held.pop(id, None)
         self._held[id] = set(there)
         while len(self._held) > _SESSIONS_HELD:
             del self._held[next(iter(self._held))]
-        if not file.is_changed or (held is not None and held <= self._held[id]):
+        if not file.is_changed:
             return
         ref = Ref(self._owner, id)
         try:
             info = await self._store.conversations.get(ref)
             if info.metadata.get("source") != file.name:  # it came from another file first, which says what it has
+                return
+            if there and not has_new:  # a new message is on the branch that is shown
+                await self._store.log.write(ref, ShowLast(id=list(there)[-1]))
+            if held is not None and held <= self._held[id]:
                 return
             gone = await self._imported(ref, self._held[id])
             for start in range(0, len(gone), _PAGE):
