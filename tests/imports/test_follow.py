@@ -260,6 +260,18 @@ async def test_a_rewound_prompt_is_a_branch_and_the_newest_branch_is_active(et: 
     assert len([branch async for branch in conversation.branches()]) == 2
 
 
+async def test_a_file_that_goes_back_to_before_a_rewind_is_shown_as_it_is_now(et: Everthread, tmp_path: Path) -> None:
+    rewound = [claude_line("u9", "a4", "user", "Explain.", 30), claude_line("a9", "u9", "assistant", "So.", 31)]
+    one = follower(et)
+    for lines, last in (([], "a6"), (rewound, "a9"), ([], "a6"), (rewound, "a9")):
+        await one.catch_up(claude_file(tmp_path, [*claude_session(), *lines]), "claude-code")
+        conversation = await et.conversations.get(ID)
+        assert [message.id async for message in conversation.messages()][-1] == named(last)
+    await one.catch_up(claude_file(tmp_path / "backup"), "claude-code")
+    assert [message.id async for message in conversation.messages()][-1] == named("a9")
+    assert len(await ids(et)) == 13
+
+
 async def test_a_broken_line_is_named_and_the_rest_goes_on(et: Everthread, tmp_path: Path) -> None:
     path = claude_file(tmp_path)
     lines = path.read_bytes().splitlines(keepends=True)

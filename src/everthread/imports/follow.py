@@ -20,11 +20,11 @@ from typing import BinaryIO
 import zstandard
 
 from everthread.core.entries import Flag
-from everthread.core.errors import NotFound
+from everthread.core.errors import Erased, NotFound
 from everthread.core.imports import NOT_IN_FILE, ImportSource
 from everthread.core.nouns import Ref
 from everthread.imports.detect import PACKED_LINES, plain_path
-from everthread.imports.intents import MarkRemoved
+from everthread.imports.intents import MarkRemoved, ShowLast
 from everthread.imports.line_file import Batch, LineFile, is_newest
 from everthread.imports.session import BrokenEntry, NativeMessage, moment_of
 from everthread.imports.write import ImportCounts, SessionWriter
@@ -101,6 +101,7 @@ class Follower:
         source: ImportSource | None,
         on_bytes: Callable[[int], None],
     ) -> None:
+        is_new = source is None
         if source is None:
             source = ImportSource(0, format, name, status.st_ino, 0, LineFile(path, format).digest.digest(), 0)
             source = source._replace(number=await self._imports.keep_source(self._owner, source))
@@ -118,7 +119,12 @@ class Follower:
             else:
                 newest = await self._detach(file, path, format, source)
         self._open.pop(name, None)
+        new, known = self.counts.messages, self.counts.known
         await self._write_rest(file, lines, source, status, on_bytes, newest, told_until)
+        is_back = not is_new and self.counts.messages == new and self.counts.known > known
+        if is_back and lines.last_session is not None:  # a copy beside the file that is followed changes nothing
+            with suppress(NotFound, Erased):
+                await self._log.write(Ref(self._owner, lines.last_session), ShowLast(id=lines.last_message))
         if is_rewritten:
             await self._mark_removed(lines, source)
             await self._keep(lines, source, status)

@@ -83,6 +83,8 @@ class LineFile:
         self.digest = sha256()
         self.last_session: str | None = None
         """Whose the last message was."""
+        self.last_message = ""
+        """Its id."""
         self.torn_bytes = 0
         """The length of a last line that is not whole yet."""
         self.head, self.tail = b"", b""
@@ -200,7 +202,7 @@ class LineFile:
             kept[:0] = self._lead
         batch.messages.append((new[0], first_byte, kept))
         batch.messages += [(message, None, bytearray()) for message in new[1:]]
-        self.last_session = new[0].session.id
+        self.last_session, self.last_message = new[0].session.id, new[-1].payload["id"]
 
     def _take_other(self, line: bytes, batch: Batch) -> None:
         if self.last_session is None:
