@@ -451,6 +451,14 @@ def test_what_cannot_be_imported_is_said_so_and_not_waited_for(shell: Shell, hom
     assert "no importable file found in" in ran.err
 
 
+def test_a_second_import_of_what_is_read_and_what_is_not_is_no_failure(quick: Quick, home: Path) -> None:
+    folder = home / ".claude"
+    (folder / "todos.json").write_text('[{"content": "Not said by anybody.", "status": "done"}]')
+    assert quick("import", str(folder)).code == 0
+    again = quick("import", str(folder))
+    assert (again.code, "2 unchanged" in again.out, "todos.json" in again.err) == (0, True, True)
+
+
 def test_the_damage_of_one_file_hides_no_other(quick: Quick, home: Path) -> None:
     folder = home / "files"
     folder.mkdir()

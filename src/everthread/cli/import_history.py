@@ -55,7 +55,7 @@ async def import_history(
         with cli.out.progress("importing", _size(path)) as step:
             counts = await Importer(et, cli.owner, on_bytes=step).import_path(path)
     print_counts(cli, counts)
-    if counts.problem_count and not (counts.messages or counts.known or counts.imported):
+    if counts.problem_count and not (counts.messages or counts.known or counts.imported or counts.unchanged):
         raise Invalid(f"nothing in {path} could be read", field="path")
 
 
@@ -75,7 +75,7 @@ def print_counts(cli: Invocation, counts: ImportCounts) -> None:
     cli.out.text(
         f"{counted(counts.messages, 'new message')} in {counted(len(counts.imported), 'new conversation')}{more}; "
         f"{counted(counts.known, 'message')} {'was' if counts.known == 1 else 'were'} here already "
-        f"({counted(counts.files, 'file')} read)"
+        f"({counted(counts.files, 'file')} read{f', {counts.unchanged:,} unchanged' if counts.unchanged else ''})"
     )
     for file in counts.passed_over[:_SHOWN_PROBLEMS]:
         cli.out.note(f"passed over: {file}: no conversations")

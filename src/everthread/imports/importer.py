@@ -174,7 +174,8 @@ class Importer:
 
     async def _import_detected(self, path: Path, name: str, detected: Detected) -> None:
         if detected.shape is Shape.LINES:
-            await self._follower.catch_up(path, detected.format, name=name, on_bytes=self._on_bytes)
+            is_new = await self._follower.catch_up(path, detected.format, name=name, on_bytes=self._on_bytes)
+            self.counts.unchanged += not is_new
         elif detected.shape is Shape.ARCHIVE:
             await self._import_archive(path)
         elif detected.shape is Shape.DATABASE:
@@ -184,6 +185,7 @@ class Importer:
             known = await self._imports.source(self._owner, name)
             if known is not None and is_unchanged(known, status):
                 self._on_bytes(status.st_size)
+                self.counts.unchanged += 1
                 return
             problems = self.counts.problem_count
             is_one = detected.shape is Shape.DOCUMENT
@@ -261,6 +263,7 @@ class Importer:
         changed_at = await asyncio.to_thread(database_changed_at, path)
         known = await self._imports.source(self._owner, name)
         if known is not None and known.updated_at == changed_at and known.inode is not None:
+            self.counts.unchanged += 1
             return
         status = await asyncio.to_thread(path.stat)
         source = ImportSource(0, format, name, status.st_ino, 0, None, changed_at)

@@ -28,6 +28,8 @@ class ImportCounts:
 
     files: int = 0
     """Files that were read."""
+    unchanged: int = 0
+    """Files that are as they were when they were last read, and were not read again."""
     imported: list[str] = field(default_factory=list)
     """The ids of conversations that are new here."""
     messages: int = 0
