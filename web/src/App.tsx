@@ -48,7 +48,7 @@ import { useReplay } from "./state/useReplay";
 import { useTheme } from "./state/useTheme";
 import { useTexts } from "./texts";
 
-const SECTION_ICONS: Record<Section, IconName> = { memories: "thinking", knowledge: "file", verify: "shield", deleted: "remove", server: "system" };
+const SECTION_ICONS: Record<Section, IconName> = { memories: "thinking", knowledge: "file", agents: "folder", verify: "shield", deleted: "remove", server: "system" };
 
 type Column = "conversations" | "history" | "context";
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from everthread.http.server import OnListening
     from everthread.http.v1.about import Demo
+    from everthread.http.v1.agent_sessions import Following
     from everthread.instance import Everthread
 
 _HELLO = '{"message": "hello"}'
@@ -100,12 +101,17 @@ async def _serve(
 
 
 async def serve_http(
-    cli: Invocation, et: Everthread, on_listening: OnListening, *, sockets: Sequence[socket] | None = None
+    cli: Invocation,
+    et: Everthread,
+    on_listening: OnListening,
+    *,
+    watcher: Following | None = None,
+    sockets: Sequence[socket] | None = None,
 ) -> None:
     """Run the service over an open database."""
     serving = _import_server()
     mcp = import_module("everthread.mcp.over_http").McpOverHttp(et) if find_spec("mcp") is not None else None
-    await serving.serve(et, cli.settings, on_listening, demo=_demo(), mcp=mcp, sockets=sockets)
+    await serving.serve(et, cli.settings, on_listening, demo=_demo(), mcp=mcp, watcher=watcher, sockets=sockets)
 
 
 def _demo() -> Demo:

@@ -11,7 +11,7 @@ import sys
 import webbrowser
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -80,8 +80,10 @@ async def watch(
     if port is not None:
         cli = replace(cli, settings=cli.settings.model_copy(update={"port": port}))
     folders = agent_folders(Path.home(), os.environ)
-    async with cli.open(create=True, worker=not once) as et, _page(cli, et, wanted=page and not once) as stopped:
+    async with AsyncExitStack() as opened:
+        et = await opened.enter_async_context(cli.open(create=True, worker=not once))
         watcher = Watcher(et, cli.owner, folders)
+        stopped = await opened.enter_async_context(_page(cli, et, watcher, wanted=page and not once))
         _print_found(cli, watcher, [(folder.agent, folder.path) for folder in folders])
         with cli.out.progress("reading", len(watcher.files())) as step:
             async with aclosing(watcher.sweep()) as changes:
@@ -104,7 +106,7 @@ async def watch(
 
 
 @asynccontextmanager
-async def _page(cli: Invocation, et: Everthread, *, wanted: bool) -> AsyncIterator[asyncio.Event]:
+async def _page(cli: Invocation, et: Everthread, watcher: Watcher, *, wanted: bool) -> AsyncIterator[asyncio.Event]:
     """Serve the page meanwhile, if wanted and possible. Yields an event that is set when it is time to stop."""
     from everthread.http.page import FOLDER  # noqa: PLC0415 - an optional extra
 
@@ -114,7 +116,7 @@ async def _page(cli: Invocation, et: Everthread, *, wanted: bool) -> AsyncIterat
         yield stopped
         return
     listening: asyncio.Future[Server] = asyncio.get_running_loop().create_future()
-    serving = asyncio.create_task(serve_http(cli, et, listening.set_result))
+    serving = asyncio.create_task(serve_http(cli, et, listening.set_result, watcher=watcher))
     await asyncio.wait((serving, listening), return_when=asyncio.FIRST_COMPLETED)
     if not listening.done():
         problem = serving.exception()

@@ -38,6 +38,7 @@ from everthread.http.request_metrics import RequestMetrics
 from everthread.http.turn_service import TurnService
 from everthread.http.v1 import shares
 from everthread.http.v1.about import Demo
+from everthread.http.v1.agent_sessions import Following
 from everthread.instance import Everthread
 from everthread.settings import Settings, seconds_to_go_on
 
@@ -75,10 +76,11 @@ def create_app(
     needs_key: bool = True,
     demo: Demo | None = None,
     mcp: McpApp | None = None,
+    watcher: Following | None = None,
 ) -> FastAPI:
     """The service over an open database. Without `needs_key`, a request without a key is the owner `local`'s, as long
     as there are no keys: only for an address that no other machine reaches. `demo` gives the page something to
-    show, `mcp` answers MCP clients at `/mcp`."""
+    show, `mcp` answers MCP clients at `/mcp`, and `watcher` follows the files of coding agents meanwhile."""
     metrics = RequestMetrics()
     limits = AdmissionLimits(
         running=settings.max_running_turns, waiting=settings.max_waiting_turns, wait_seconds=settings.max_wait_seconds
@@ -106,6 +108,7 @@ def create_app(
     app.state.database_probe = None
     app.state.import_lock = asyncio.Lock()
     app.state.demo = demo
+    app.state.watcher = watcher
     app.state.mcp = mcp
     app.state.turns = turns = TurnService(et, settings)
     errors.install(app)

@@ -30,6 +30,7 @@ from everthread.http.app import McpApp, create_app, drain
 from everthread.http.auth import TokenVerifier
 from everthread.http.connections import limited_protocol, most_connections
 from everthread.http.v1.about import Demo
+from everthread.http.v1.agent_sessions import Following
 from everthread.instance import Everthread
 from everthread.settings import Settings
 
@@ -213,10 +214,11 @@ async def serve(
     on_listening: OnListening,
     demo: Demo | None = None,
     mcp: McpApp | None = None,
+    watcher: Following | None = None,
     sockets: Sequence[socket.socket] | None = None,
 ) -> None:
     """Serve until Ctrl-C or SIGTERM; on these sockets, if some listen already."""
-    app = create_app(et, settings, needs_key=await needs_key(et, settings), demo=demo, mcp=mcp)
+    app = create_app(et, settings, needs_key=await needs_key(et, settings), demo=demo, mcp=mcp, watcher=watcher)
     AppStatus.enable_automatic_graceful_drain = False  # it would break streams off as soon as there is a signal
     config = uvicorn.Config(
         app,

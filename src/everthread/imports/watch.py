@@ -173,7 +173,7 @@ class Watcher:
 
     def __init__(self, et: Everthread, owner: str, folders: list[AgentFolder]) -> None:
         self._et = et
-        self._owner = owner
+        self.owner = owner
         self._folders = folders
         self._importer = Importer(et, owner)
         self._looked: dict[Path, tuple[int, int, int]] = {}
@@ -185,6 +185,11 @@ class Watcher:
     def counts(self) -> ImportCounts:
         """All that was written and could not be read so far."""
         return self._importer.counts
+
+    @property
+    def problems(self) -> list[str]:
+        """What could not be read so far."""
+        return self.counts.problems
 
     def files(self) -> dict[Path, AgentFolder]:
         """All sessions there are now."""
@@ -266,7 +271,7 @@ class Watcher:
 
     async def _recognise(self, found: Mapping[Path, AgentFolder]) -> None:
         """Take from the store which files were read to their end, and which of them are gone."""
-        sources = {source.path: source for source in await self._et.store.imports.sources(self._owner)}
+        sources = {source.path: source for source in await self._et.store.imports.sources(self.owner)}
         self._looked = await asyncio.to_thread(_unchanged, list(found), sources)
         here = {source_name(path) for path in found}
         for name, source in sources.items():

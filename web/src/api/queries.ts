@@ -4,6 +4,7 @@ import { keepPreviousData, useInfiniteQuery, useMutation, useQuery, useQueryClie
 
 import { useEffect, useMemo, useState } from "react";
 
+import type { AgentSession } from "../lib/agents";
 import { arrangedIn, type Feedback, type Listed } from "../lib/conversations";
 import type { Compaction, Gauge, Message, OpenBranch, Part, Version } from "../lib/model";
 import type { Attached } from "../lib/uploads";
@@ -731,6 +732,25 @@ export function useRemoveDocument() {
 }
 
 /** How much is stored, and what waits to be done: the latter for an admin. */
+/** The sessions of coding agents, asked for again while one looks at them: their agents go on writing. */
+export function useAgentSessions() {
+  return useInfiniteQuery({
+    queryKey: ["agent-sessions"],
+    initialPageParam: null as string | null,
+    refetchInterval: 5_000,
+    queryFn: async ({ pageParam }) => {
+      const page = await call("get", "/agents/sessions", { query: { limit: 1000, ...(pageParam === null ? {} : { cursor: pageParam }) } });
+      const items = page.items.map((one): AgentSession => ({ conversation: listed(one.conversation), agent: one.agent, path: one.path, isOnDisk: one.is_on_disk, changedAt: one.changed_at }));
+      return { items, next: page.next_cursor, following: page.following };
+    },
+    getNextPageParam: (page) => page.next,
+  });
+}
+
+export function useSessionTotals(id: string) {
+  return useQuery({ queryKey: ["agent-sessions", id], queryFn: () => call("get", "/agents/sessions/{conversation_id}", { at: { conversation_id: id } }) });
+}
+
 export function useStats() {
   return useQuery({ queryKey: ["stats"], queryFn: () => call("get", "/stats") });
 }

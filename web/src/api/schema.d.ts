@@ -585,6 +585,79 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/agents/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: {
+            parameters: {
+                query?: {
+                    limit?: number;
+                    cursor?: string | null;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["AgentSessionPage"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agents/sessions/{conversation_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    conversation_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SessionTotalsOut"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/chat/tools": {
         parameters: {
             query?: never;
@@ -2524,6 +2597,18 @@ export interface components {
             is_toy_model: boolean;
             models: string[];
         };
+        AgentSessionOut: {
+            conversation: components["schemas"]["ConversationOut"];
+            agent: string;
+            path: string | null;
+            is_on_disk: boolean | null;
+            changed_at: string | null;
+        };
+        AgentSessionPage: {
+            following: components["schemas"]["FollowingOut"] | null;
+            items: components["schemas"]["AgentSessionOut"][];
+            next_cursor: string | null;
+        };
         Answered: {
             conversation_id: string;
             turn_id: string;
@@ -2702,6 +2787,9 @@ export interface components {
             items: components["schemas"]["FileOut"][];
             uploads: components["schemas"]["UploadOut"][];
         };
+        FollowingOut: {
+            problems: string[];
+        };
         Fork: {
             at_seq: number;
             /** @default false */
@@ -2866,6 +2954,13 @@ export interface components {
             items: components["schemas"]["MessageOut"][];
             has_older: boolean;
             has_newer: boolean;
+        };
+        ModelTokensOut: {
+            model: string | null;
+            answers: number;
+            input_tokens: number;
+            output_tokens: number;
+            cost: number | null;
         };
         NewConversationIn: {
             id?: string | number | null;
@@ -3084,6 +3179,12 @@ export interface components {
         SeenRequests: {
             turn_id: string;
             requests: components["schemas"]["SeenRequest"][];
+        };
+        SessionTotalsOut: {
+            messages: number;
+            not_on_disk: number;
+            summaries: number;
+            models: components["schemas"]["ModelTokensOut"][];
         };
         ShareOut: {
             path: string;

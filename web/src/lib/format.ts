@@ -28,6 +28,10 @@ export function seconds(value: number, language: string): string {
   return new Intl.NumberFormat(language, { style: "unit", unit: "second", maximumFractionDigits: value < 1 ? 2 : 1 }).format(value);
 }
 
+export function money(value: number, language: string): string {
+  return new Intl.NumberFormat(language, { style: "currency", currency: "USD", currencyDisplay: "narrowSymbol" }).format(value);
+}
+
 export function bytes(value: number, language: string): string {
   const units = ["B", "kB", "MB", "GB"] as const;
   const step = value > 0 ? Math.min(units.length - 1, Math.floor(Math.log10(value) / 3)) : 0;

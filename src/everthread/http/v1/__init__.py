@@ -12,6 +12,7 @@ reaches stored idempotent replies.
     compactions    summaries and their settings          memories     memories and knowledge documents
     files          uploads and downloads                 exports      files out, archives in
     shares         links to read a conversation           feedback     what a person thinks of an answer
+    agent_sessions  sessions of coding agents, and their files
     maintenance    counts, logs, verify, erase            holds        what must not be erased
     schemas        response models that several of them share
 """
@@ -24,6 +25,7 @@ from everthread.http.dependencies import COMMON_DEPENDENCIES
 from everthread.http.errors import COMMON_PROBLEMS
 from everthread.http.v1 import (
     about,
+    agent_sessions,
     chat,
     compactions,
     context,
@@ -55,6 +57,7 @@ ROUTERS = (
     exports.router,
     shares.router,
     feedback.router,
+    agent_sessions.router,
     maintenance.router,
     holds.router,
 )
