@@ -2,12 +2,13 @@
  * nothing is run; no picture comes from elsewhere, links open apart. What is very long is shown as it is, its beginning first:
  * no message may hold up the page. */
 
-import { memo, useEffect, useMemo, useState, type ReactNode } from "react";
+import { createElement, memo, useEffect, useMemo, useState, type ReactNode } from "react";
 import Markdown, { type Components } from "react-markdown";
 import rehypeSanitize from "rehype-sanitize";
 import remarkGfm from "remark-gfm";
 
 import { bytes } from "../lib/format";
+import { formulaIn, formulasAsCode, typeset, type MathNode } from "../lib/formula";
 import type { Piece } from "../lib/highlight";
 import { directed, htmlIsText, linesStay } from "../lib/markdown";
 import { typedPieces } from "../lib/typed";
@@ -26,6 +27,10 @@ const COMPONENTS: Components = {
     </a>
   ),
   img: ({ alt, src }) => <span className="faint">[{alt || String(src)}]</span>,
+  code: ({ className, children }) => {
+    const formula = formulaIn(textOf(children));
+    return formula === null ? <code className={className}>{children}</code> : <Formula {...formula} />;
+  },
   pre: ({ children }) => <Code code={textOf(children).replace(/\n$/, "")} language={languageOf(children)} />,
 };
 
@@ -44,7 +49,7 @@ export const Said = memo(function Said({ text, onMessage }: Props) {
   return (
     <div className="said">
       <Markdown remarkPlugins={PLUGINS} rehypePlugins={LAST_PLUGINS} components={components}>
-        {onMessage === undefined ? text : text.replace(REFERENCE, (whole, seq: string) => `[${whole.slice(1, -1)}](#message-${seq})`)}
+        {onMessage === undefined ? formulasAsCode(text) : text.replace(REFERENCE, (whole, seq: string) => `[${whole.slice(1, -1)}](#message-${seq})`)}
       </Markdown>
     </div>
   );
@@ -113,6 +118,18 @@ function Code({ code, language }: { readonly code: string; readonly language: st
       </pre>
     </div>
   );
+}
+
+/** A formula as the browser draws it; as it was written where that is more than we know. */
+function Formula({ tex, isBlock }: { readonly tex: string; readonly isBlock: boolean }) {
+  const drawn = typeset(tex, isBlock);
+  return drawn === null ? <code className="formula">{tex}</code> : <span className="formula" data-block={isBlock} title={tex}>{elementOf(drawn, 0)}</span>;
+}
+
+function elementOf({ tag, attributes, children }: MathNode, key: number): ReactNode {
+  const { class: className, style, ...others } = attributes ?? {};
+  const align = style === undefined ? {} : { style: { textAlign: style } };
+  return createElement(tag, { key, className, ...others, ...align }, typeof children === "string" ? children : children.map(elementOf));
 }
 
 function useHighlighted(code: string, language: string): readonly Piece[] | null {
