@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -53,6 +54,29 @@ def test_a_reload_in_mid_stream_loses_nothing_of_the_answer(page: Page) -> None:
     page.reload()
     expect(page.locator('article[data-live="true"]')).to_contain_text("word0")  # what was told before is told again
     expect_whole(page)
+
+
+def test_a_model_that_has_not_begun_is_said_to_be_waited_for(
+    browser: Browser, forkserver: ForkServer, tmp_path: Path
+) -> None:
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps({"steps": [{"text": "Here I am.", "delay_seconds": 12}]}))
+    with (
+        serving(forkserver, tmp_path, EVERTHREAD_MODEL=f"scripted:{script}") as served,
+        watched(browser, _begun(served)) as page,
+    ):
+        page.goto("/")
+        page.get_by_label("Write a message").fill("Are you there?")
+        page.get_by_label("Write a message").press("Enter")
+        live = page.locator('article[data-live="true"]')
+        expect(live.get_by_role("status")).to_contain_text("Waiting for the model")
+        expect(page.locator('article[data-seq][data-role="assistant"]')).to_contain_text("Here I am.")
+        expect(page.get_by_text("Waiting for the model")).to_have_count(0)
+
+
+def _begun(served: Served) -> str:
+    served.begin()
+    return served.address
 
 
 def test_an_answer_asks_for_nothing_while_it_comes_in(page: Page) -> None:

@@ -257,6 +257,8 @@ export const en = {
   write: "Write a message",
   send: "Send",
   stop: "Stop",
+  waitingForModel: "Waiting for the model …",
+  waitingForToy: "Still waiting. The small local model answers one question at a time, and takes long to read a long one.",
   dropHere: "Drop files here",
   importOrAttach: "Import or attach?",
   importOrAttachText: (names: string) => `${names} may hold conversations. Import them, or attach the file to your message?`,

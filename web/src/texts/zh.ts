@@ -254,6 +254,8 @@ export const zh: Texts = {
   write: "输入消息",
   send: "发送",
   stop: "停止",
+  waitingForModel: "正在等待模型……",
+  waitingForToy: "仍在等待。这个小型本地模型一次只回答一个问题，内容较长时读得也慢。",
   dropHere: "把文件拖到这里",
   importOrAttach: "导入还是附加？",
   importOrAttachText: (names) => `${names} 里可能有对话。要导入这些对话，还是把文件附在消息里？`,

@@ -1,6 +1,9 @@
 /** What was just asked, and the answer that is coming in, or what became of it. */
 
-import { briefly, moment, sentences } from "../../lib/format";
+import { useEffect, useState } from "react";
+
+import { useAbout } from "../../api/queries";
+import { briefly, moment, seconds as secondsIn, sentences } from "../../lib/format";
 import { attachedIn } from "../../lib/uploads";
 import { hasSaid, isOver, type Answer, type LiveStep } from "../../state/answer";
 import { useConnection } from "../../state/connection";
@@ -57,9 +60,38 @@ export function LiveAnswer({ answer, onRetry, onJump }: Props) {
         </p>
       )}
       {answer.steps.map((one, place) => <Step key={place} said={one} />)}
+      {answer.turnId !== null && !isOver(answer) && !hasSaid(answer) && <Awaited />}
       <Ending answer={answer} onRetry={onRetry} />
     </article>
   );
+}
+
+const SOON_SECONDS = 2;
+const LONG_SECONDS = 8;
+
+/** That the model has not begun to answer, and after a while why that may be. */
+function Awaited() {
+  const { t, language } = useTexts();
+  const about = useAbout();
+  const seconds = useSeconds();
+  if (seconds < SOON_SECONDS) return null;
+  return (
+    <p className="faint" role="status">
+      {about.data?.isToyModel === true && seconds >= LONG_SECONDS ? t.waitingForToy : t.waitingForModel}{" "}
+      <span className="number" aria-hidden="true">{secondsIn(seconds, language)}</span>
+    </p>
+  );
+}
+
+/** Since it is shown. */
+function useSeconds(): number {
+  const [began] = useState(() => Date.now());
+  const [now, setNow] = useState(began);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  return Math.floor((now - began) / 1000);
 }
 
 function Step({ said }: { readonly said: LiveStep }) {
