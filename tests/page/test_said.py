@@ -35,3 +35,30 @@ def test_what_looks_like_html_in_an_answer_is_shown(page: Page) -> None:
     expect(page.locator('article[data-seq][data-role="assistant"] .said')).to_have_text(TYPED[0])
     page.get_by_role("tab", name="What the model sees").click()
     expect(page.locator('.block[data-role="user"] .said')).to_have_text(TYPED[0])
+
+
+def test_formulas_are_drawn_and_prices_are_not(page: Page, server: str) -> None:
+    told = (
+        "The roots are\n\n$$x = \\frac{-b \\pm \\sqrt{b^2-4ac}}{2a}$$\n\nand \\(x_1 x_2 = c/a\\), "
+        "for $5 or $10, as in `$x$`. Of $\\tikz{x}$ nothing is known."
+    )
+    said = {"messages": [{"role": "user", "content": "$x$"}, {"role": "assistant", "content": told}]}
+    with httpx.Client(base_url=f"{server}/api/v1") as api:
+        id = api.post("/conversations", json={}).raise_for_status().json()["id"]
+        api.post(f"/conversations/{id}/messages", json=said).raise_for_status()
+    page.goto(f"/#/c/{id}")
+    answer = page.locator('article[data-role="assistant"] .said')
+    expect(answer.locator("math")).to_have_count(2)
+    expect(answer.locator('math[display="block"] mfrac msqrt')).to_have_count(1)
+    expect(answer).to_contain_text("for $5 or $10, as in $x$. Of")
+    expect(answer.locator("code.formula")).to_have_text("\\tikz{x}")
+    expect(page.locator('article[data-role="user"] .said')).to_have_text("$x$")
+
+
+def test_a_title_from_right_to_left_is_cut_at_its_end(page: Page, server: str) -> None:
+    title = "مرحبا بالعالم " * 8
+    httpx.post(f"{server}/api/v1/conversations", json={"id": "rtl", "title": title.strip()}).raise_for_status()
+    page.goto("/#/c/rtl")
+    listed = page.locator(".conversation[aria-current=true] .title")
+    expect(listed).to_be_visible()
+    assert listed.evaluate("element => getComputedStyle(element).direction") == "rtl"

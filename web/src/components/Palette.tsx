@@ -88,7 +88,7 @@ function Choices({ commands, onOpen, onClose }: Omit<Props, "open">) {
         {found.map((choice, index) => (
           <li key={index} id={`palette-${index}`} role="option" aria-selected={index === at} className="conversation" aria-current={index === at} onClick={() => run(choice)} onPointerMove={() => setChosen(index)} style={{ cursor: "pointer", borderRadius: 8 }}>
             <Icon name={choice.icon} />
-            <span className="title">{choice.label}</span>
+            <span className="title" dir="auto">{choice.label}</span>
             {choice.keys && <kbd>{choice.keys}</kbd>}
             {index === at && <kbd aria-hidden="true">↵</kbd>}
           </li>

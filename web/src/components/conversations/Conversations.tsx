@@ -132,7 +132,7 @@ function OneLine({ line, current, working, running, onOpen, shut, onToggle }: Li
   return (
     <button className="conversation" data-depth={Math.min(2, depth)} aria-current={current === conversation.id} title={title} onClick={() => onOpen(conversation.id)}>
       {depth > 0 && <Icon name="branch" />}
-      <span className="title">{title}</span>
+      <span className="title" dir="auto">{title}</span>
       {running === conversation.id && <span className="dot" role="img" aria-label={t.running} />}
       {conversation.isOffRecord && <span className="tag">{t.offRecordTag}</span>}
       <span className="faint number" title={t.messages(count(conversation.messages, language))}>{brief(conversation.messages, language)}</span>

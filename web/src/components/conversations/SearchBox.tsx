@@ -66,8 +66,8 @@ export function SearchBox({ inputRef, current, onOpen, onSearching }: Props) {
             {found.data?.hits.map((hit) => (
               <li key={`${hit.conversationId}/${hit.seq}`}>
                 <button className="conversation hit" onClick={() => onOpen(hit.conversationId, hit.seq)}>
-                  <span className="where"><b>{firstLine(hit.title ?? "") || t.untitled}</b></span>
-                  <span className="snippet">{emphasised(hit.snippet).map((piece, at) => (piece.isMarked ? <mark key={at}>{piece.text}</mark> : piece.text))}</span>
+                  <span className="where" dir="auto"><b>{firstLine(hit.title ?? "") || t.untitled}</b></span>
+                  <span className="snippet" dir="auto">{emphasised(hit.snippet).map((piece, at) => (piece.isMarked ? <mark key={at}>{piece.text}</mark> : piece.text))}</span>
                   <span className="faint number">{whoSays(hit, t)} · {moment(hit.saidAt, language)} · #{hit.seq}</span>
                 </button>
               </li>

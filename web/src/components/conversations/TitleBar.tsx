@@ -51,7 +51,7 @@ export function TitleBar(props: Props) {
         </form>
       ) : (
         <div className="named">
-          <h1 onDoubleClick={() => setNaming(true)} title={conversation?.title ?? ""}>{conversation?.title || props.working || t.untitled}</h1>
+          <h1 dir="auto" onDoubleClick={() => setNaming(true)} title={conversation?.title ?? ""}>{conversation?.title || props.working || t.untitled}</h1>
           {conversation !== null && (
             <p className="faint number">
               {t.messages(count(conversation.messages, language))}
