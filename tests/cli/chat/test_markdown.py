@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from everthread.cli.chat.screen import MarkdownStream, finished_length
+from everthread.cli.chat.screen import MarkdownStream, TerminalScreen, finished_length
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,26 @@ def test_what_is_fed_in_pieces_is_shown_once(pieces: list[str]) -> None:
     stream.end()
     assert shown.getvalue().count("word") == whole.count("word")
     assert shown.getvalue().count("日本") == whole.count("日本")
+
+
+def test_a_line_that_was_begun_anew_stays_a_new_line() -> None:
+    shown = io.StringIO()
+    stream = MarkdownStream(Console(file=shown, width=40, color_system=None))
+    stream.feed("Roses are red,\nviolets are blue.")
+    stream.end()
+    assert [line.rstrip() for line in shown.getvalue().splitlines() if line.strip()] == [
+        "Roses are red,",
+        "violets are blue.",
+    ]
+
+
+def test_texts_of_ours_are_broken_between_words_and_below_their_column() -> None:
+    shown = io.StringIO()
+    screen = TerminalScreen(Console(file=shown, width=40, color_system=None))
+    path = f"workspace  /srv/{'long/' * 8}files"
+    screen.say(f"/skills    [NAME]: list skills; activate one (none: deactivate)\n{path}")
+    assert shown.getvalue().splitlines() == [
+        "/skills    [NAME]: list skills; activate",
+        "           one (none: deactivate)",
+        path,
+    ]

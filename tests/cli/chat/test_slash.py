@@ -180,7 +180,9 @@ async def test_an_export_is_a_new_markdown_file(console: slash.ChatConsole, tmp_
 
 
 async def test_what_is_no_command_is_told(console: slash.ChatConsole) -> None:
-    with pytest.raises(Invalid, match="/help"):
+    with pytest.raises(Invalid, match="unknown command /fly; /help"):
         await slash.run(console, "/fly away")
+    with pytest.raises(Invalid, match="did you mean /search"):
+        await slash.run(console, "/serach passport")
     await slash.run(console, "/exit")
     assert console.is_over

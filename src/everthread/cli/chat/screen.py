@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.live import Live
 from rich.markdown import Markdown
@@ -103,7 +104,12 @@ class MarkdownStream:
 
 
 def _markdown(text: str) -> Markdown:
-    return Markdown(text.strip("\n"), hyperlinks=False)
+    """A line that was begun anew stays a new line, as on the page: what is no list or paragraph may be a poem."""
+    markdown = Markdown(text.strip("\n"), hyperlinks=False)
+    for piece in (piece for token in markdown.parsed for piece in token.children or ()):
+        if piece.type == "softbreak":
+            piece.type = "hardbreak"
+    return markdown
 
 
 _ARGUMENTS_CHARACTERS = 70
@@ -227,6 +233,17 @@ class Details:
         return "\n\n".join([*thought, *(whole_call(*pair) for pair in self.calls.values())])
 
 
+def _wrapped(line: str, console: Console) -> Text:
+    """A line of ours, broken between words; of a table, what goes on stands below its last column. A path that is wider
+    than that is left to the terminal, so that it can be copied in one piece."""
+    column = re.match(rf".{{0,{console.width // 2}}} {{2}}(?=\S)", line)
+    head, rest = (column[0], line[column.end() :]) if column else ("", line)
+    width = console.width - cell_len(head)
+    if any(cell_len(word) > width for word in rest.split()):
+        return Text(line)
+    return Text(head) + Text(f"\n{' ' * cell_len(head)}").join(Text(rest).wrap(console, width))
+
+
 class TerminalScreen:
     """For people: Markdown as it comes, thinking and tool calls folded to a line each."""
 
@@ -253,7 +270,8 @@ class TerminalScreen:
 
     def say(self, text: str) -> None:
         """A text of ours, as it is."""
-        self.console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
+        for line in printable(text).split("\n"):
+            self.console.print(_wrapped(line, self.console), soft_wrap=True)
 
     def show(self, event: TurnEvent) -> None:
         if isinstance(event, Token | ToolCall | Recall | Compacted | Done | Failed):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -47,7 +48,8 @@ async def run(console: ChatConsole, line: str) -> str:
     """Run a line that begins with a slash; Invalid for an unknown command."""
     name, _, rest = line.strip().partition(" ")
     if name not in COMMANDS:
-        raise Invalid(f"unknown command {name}; /help lists the commands", field="command")
+        meant = "".join(f"did you mean {one}? " for one in get_close_matches(name, COMMANDS, n=1))
+        raise Invalid(f"unknown command {name}; {meant}/help lists the commands")
     return await COMMANDS[name][0](console, rest.strip())
 
 
