@@ -53,6 +53,17 @@ async def test_i18_events_that_went_out_in_one_write_resume_after_any_of_them(et
         assert _events(rest) == told[cut:]
 
 
+async def test_a_reader_who_is_beyond_the_last_event_is_told_how_the_turn_ended(et: Everthread) -> None:
+    turns = TurnService(et, Settings(database="memory://", model="scripted:echo"))
+    conversation = await et.conversations.create(id="c")
+    turn = await turns.begin(conversation, "hello", TurnOptions())
+    told = _events(b"".join([write async for write in turns.frames(conversation, turn)]))
+    for after in (len(told) + 1, 10**9):
+        (event,) = _events(b"".join([write async for write in turns.frames(conversation, turn, after=after)]))
+        assert event.startswith(b"event: snapshot\n")
+        assert b'"state":"complete","text":"hello"' in event
+
+
 def _events(written: bytes) -> list[bytes]:
     return [event for event in written.split(b"\n\n") if event]
 

@@ -113,12 +113,13 @@ class TurnService:
         async for batch in self.follow_batches(conversation, turn_id, after=after):
             has_events = True
             yield b"".join(map(encode_event, batch))
-        if not has_events and (snapshot := await self._snapshot(conversation, turn_id)) is not None:
+        if not has_events and (snapshot := await self._snapshot(conversation, turn_id, after)) is not None:
             yield snapshot
 
-    async def _snapshot(self, conversation: Conversation, turn_id: str) -> bytes | None:
-        """How a turn ended whose events are pruned; None if it has events, since the reader then has the last one."""
-        async for _ in conversation.turn_events(turn_id):
+    async def _snapshot(self, conversation: Conversation, turn_id: str, after: int) -> bytes | None:
+        """How a turn ended whose events are pruned, or end before where its reader is, as after a restored backup;
+        None if neither is so, since the reader then has the last one."""
+        async for _ in conversation.turn_events(turn_id, after=max(0, after - 1)):
             return None
         turn = await conversation.turn(turn_id)
         outcome = await outcome_of(conversation, turn, number=0)
