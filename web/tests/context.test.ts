@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 
 import { emphasised } from "../src/components/compaction/marked";
 import { beside } from "../src/lib/costs";
-import { briefly } from "../src/lib/format";
+import { briefly, withoutJson } from "../src/lib/format";
 import type { Compaction } from "../src/lib/model";
 import { blockOf } from "../src/lib/payload";
 import { choicesFrom } from "../src/state/choices";
@@ -38,6 +38,8 @@ describe("a line that unfolds", () => {
     expect(briefly("not json")).toBe("not json");
     expect(briefly('{"ok":true,"result":"By the park","loops":2}')).toBe("By the park · 2");
     expect(briefly('{"ok":true}')).toBe('{"ok":true}');
+    expect(withoutJson('forecast {"town": "成都", "month": "十月"}\nguide {"town": "Guiyang"}')).toBe("forecast 成都 · 十月\nguide Guiyang");
+    expect(withoutJson("set {1, 2} or {not json}")).toBe("set {1, 2} or {not json}");
   });
 });
 

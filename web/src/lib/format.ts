@@ -43,8 +43,14 @@ export function briefly(json: string): string {
   return firstLine(withoutJson(json), 60);
 }
 
-/** What JSON holds, for a line of a list: the values without braces, quotes and names. Any other text as it is. */
+/** What JSON holds, for a line of a list: the values without braces, quotes and names; of calls of tools, each with its name. Any
+ * other text as it is. */
 export function withoutJson(text: string): string {
+  if (text.startsWith("{") || text.startsWith("[")) return valuesOf(text);
+  return text.split("\n").map((line) => line.replace(/^([\w.-]+) (\{.*\})$/, (_, name: string, json: string) => `${name} ${valuesOf(json)}`)).join("\n");
+}
+
+function valuesOf(text: string): string {
   try {
     const given: unknown = JSON.parse(text);
     if (typeof given !== "object" || given === null) return String(given);
