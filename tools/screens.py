@@ -9,11 +9,14 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import os
 import shutil
+import subprocess
 import sys
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -178,6 +181,15 @@ def share(page: Page, look: Look) -> None:
     page.get_by_role("dialog").wait_for()
 
 
+def sessions(page: Page, look: Look) -> None:
+    """Of coding agents, one of them with what it took."""
+    managed("agents")(page, look)
+    page.locator(".project li", has_text="file deleted" if look.language == "en" else "文件已删除").get_by_role(
+        "button"
+    ).last.click()
+    page.locator(".proof table").wait_for()
+
+
 def managed(section: str) -> State:
     def show(page: Page, look: Look) -> None:
         page.goto(DEMO)
@@ -191,13 +203,14 @@ def managed(section: str) -> State:
 
 
 SECTIONS = {
+    "agents": ("Agents", "编程智能体"),
     "verify": ("Verify", "校验"),
     "memories": ("Memories", "记忆"),
     "knowledge": ("Knowledge", "知识"),
     "deleted": ("Deleted", "已删除"),
     "server": ("Server", "服务器"),
 }
-STATES |= {f"manage-{section}": managed(section) for section in SECTIONS}
+STATES |= {f"manage-{section}": managed(section) for section in SECTIONS} | {"manage-agents": sessions}
 
 
 @state
@@ -343,6 +356,47 @@ def seed(address: str) -> None:
         ask(address, "memories", {"text": text})
 
 
+PROJECTS = {
+    "/home/ada/shop": [("Why does the login test fail on CI only?", 12), ("Move the cart to the new API", 41)],
+    "/home/ada/notes": [("Find the slowest query of the search", 23)],
+}
+
+
+def keep_sessions(folder: Path) -> None:
+    """Sessions of a coding agent, of which one file was deleted after it was read."""
+    home = folder / "home"
+    env = {**os.environ, "HOME": str(home), "EVERTHREAD_DATABASE": f"sqlite:///{folder / 'et.db'}"}
+    paths = []
+    for project, held in PROJECTS.items():
+        for question, answers in held:
+            id = f"{len(paths):08}-0000-4000-8000-000000000000"
+            path = home / ".claude" / "projects" / project.replace("/", "-") / f"{id}.jsonl"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("".join(_session_lines(id, project, question, answers)), encoding="utf-8")
+            paths.append(path)
+    for _ in range(2):
+        subprocess.run([sys.executable, "-m", "everthread", "watch", "--once"], check=True, cwd=folder, env=env)
+        paths[0].unlink(missing_ok=True)
+
+
+def _session_lines(id: str, project: str, question: str, answers: int) -> Iterator[str]:
+    """A session as Claude Code writes it."""
+    began = datetime.now(UTC) - timedelta(minutes=answers)
+    before = None
+    for number in range(answers + 1):
+        at = (began + timedelta(minutes=number)).isoformat().replace("+00:00", "Z")
+        message: dict[str, Any] = {"role": "user", "content": question}
+        if number > 0:
+            usage = {"input_tokens": 900, "cache_read_input_tokens": 31_000 + 400 * number, "output_tokens": 210}
+            said = [{"type": "text", "text": f"Step {number} is done."}]
+            message = {"role": "assistant", "id": f"msg_{number}", "model": "claude-sonnet-4-5", "content": said}
+            message["usage"] = usage
+        uuid = f"{number:08}-{id[9:]}"
+        line = {"type": message["role"], "uuid": uuid, "parentUuid": before, "sessionId": id, "cwd": project}
+        yield json.dumps({**line, "isSidechain": False, "timestamp": at, "message": message}) + "\n"
+        before = uuid
+
+
 def ask(address: str, path: str, body: dict[str, Any]) -> Any:
     request = urllib.request.Request(
         f"{address}/api/v1/{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
@@ -374,6 +428,7 @@ SHOWN: list[tuple[str, Look]] = [
     ("origin", Look(width=1024, theme="light", language="en")),
     ("search", Look(width=1024, theme="light", language="en")),
     ("palette", Look(width=1024, theme="dark", language="en")),
+    ("manage-agents", Look(width=1024, theme="light", language="en")),
     ("manage-memories", Look(width=1024, theme="light", language="zh")),
     ("history", Look(width=390, theme="light", language="en")),
     ("model-view", Look(width=390, theme="dark", language="zh")),
@@ -417,6 +472,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
         if given.address is None:
             with serving(Path(folder)) as address:
+                keep_sessions(Path(folder))
                 seed(address)
                 take_all(browser, address, given)
         else:
