@@ -14,7 +14,7 @@ import argparse
 import json
 import sys
 from base64 import b64decode
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -24,14 +24,21 @@ SIGNED_FIELDS = ("owner", "conversation_id", "count", "chain", "changes", "chang
 _SECRET = 8
 _SALT_BYTES = 16
 _HASH_BYTES = 32
+_HEX_DIGITS = frozenset("0123456789abcdef")
 _ENTRY_FIELDS: dict[str, tuple[type, ...]] = {
     "seq": (int,), "id": (str,), "kind": (int,), "revises": (int, type(None)), "how": (int, type(None)),
     "parent_seq": (int, type(None)), "role": (str,), "created_at": (int,), "chain_version": (int,), "revision": (int,),
     "origin": (int,), "flags": (int,), "salt": (str, type(None)), "commitment": (str, type(None)),
 }  # fmt: skip
 _TEXT_FIELDS = frozenset({"raw", "raw64"})
-_DERIVED_FIELDS = frozenset({"tokens", "branch", "depth", "newest_seq", "updated_at"})
-"""They follow from the other entries, and prove nothing."""
+DERIVED_FIELDS = frozenset({"tokens", "branch", "depth", "newest_seq", "updated_at"})
+"""They follow from the other entries, and prove nothing; bundles that are made now leave them out."""
+_HEAD_FIELDS: dict[str, tuple[type, ...]] = {
+    "owner": (str,), "conversation_id": (str,), "count": (int,), "chain": (str,), "changes": (int,),
+    "changes_chain": (str,),
+}  # fmt: skip
+_FIRST_FIELDS = frozenset({"everthread", "version", "head", "settings", "settings_salt"})
+_CHANGE_FIELDS = frozenset({"number", "changed_at", "commitment"})
 
 
 class Wrong(Exception):
@@ -64,14 +71,24 @@ def entry_link(before: bytes, entry: Mapping[str, Any]) -> bytes:
 
 
 def _check_entry(entry: Mapping[str, Any]) -> None:
-    """Nothing may stand beside what is hashed, and no value may hold the bytes that part two of them."""
-    if unknown := set(entry) - set(_ENTRY_FIELDS) - _TEXT_FIELDS - _DERIVED_FIELDS:
-        raise Wrong(f"entry {entry.get('seq')!r} has fields that nothing proves: {', '.join(sorted(unknown))}")
-    for name, types in _ENTRY_FIELDS.items():
-        if type(entry[name]) not in types or (type(entry[name]) is str and "\x00" in entry[name]):
-            raise Wrong(f"the {name} of entry {entry.get('seq')!r} is of no kind that it can have")
+    what = f"entry {entry.get('seq')!r}"
+    _check_names(entry, frozenset(_ENTRY_FIELDS) | _TEXT_FIELDS | DERIVED_FIELDS, what)
+    _check_types(entry, _ENTRY_FIELDS, what)
     if entry["chain_version"] not in (1, 2):
         raise Wrong(f"entry {entry['seq']} has a link of version {entry['chain_version']}; a newer checker may know it")
+
+
+def _check_names(value: Mapping[str, Any], known: Collection[str], what: str) -> None:
+    """Nothing may stand beside what is hashed: a reader would take it for proved."""
+    if unknown := set(value) - set(known):
+        raise Wrong(f"{what} has fields that nothing proves: {sorted(unknown)!a}")
+
+
+def _check_types(value: Mapping[str, Any], fields: Mapping[str, tuple[type, ...]], what: str) -> None:
+    """No value may hold the bytes that part two of them where they are hashed."""
+    for name, types in fields.items():
+        if type(value[name]) not in types or (type(value[name]) is str and "\x00" in value[name]):
+            raise Wrong(f"the {name} of {what} is of no kind that it can have")
 
 
 def _text(entry: Mapping[str, Any]) -> bytes | None:
@@ -88,7 +105,7 @@ def _text(entry: Mapping[str, Any]) -> bytes | None:
 
 def _hex(value: object, length: int) -> bytes:
     """As many bytes as it must have: with fewer or more, what is beside them could be read as part of them."""
-    if type(value) is not str or len(value) != 2 * length:
+    if type(value) is not str or len(value) != 2 * length or set(value) - _HEX_DIGITS:  # fromhex passes over spaces
         raise Wrong("a hash or a salt is missing, or has another length")
     return bytes.fromhex(value)
 
@@ -100,6 +117,7 @@ def settings_commitment(salt: bytes, settings: Mapping[str, Any]) -> bytes:
 
 def settings_link(before: bytes, change: Mapping[str, Any]) -> bytes:
     """The chain after a change of the settings."""
+    _check_names(change, _CHANGE_FIELDS, f"change {change['number']!r} of the settings")
     if type(change["changed_at"]) is not int:
         raise Wrong(f"change {change['number']} of the settings has no time")
     fields = f"{change['number']}\x00{change['changed_at']}\x00".encode()
@@ -159,7 +177,10 @@ class _Bundle:
     """A bundle as it is read, line by line."""
 
     def __init__(self, first: Mapping[str, Any]) -> None:
+        _check_names(first, _FIRST_FIELDS, "the first line")
         self.head: Mapping[str, Any] = first["head"]
+        _check_names(self.head, _HEAD_FIELDS, "the head")
+        _check_types(self.head, _HEAD_FIELDS, "the head")
         self._settings, self._salt = first["settings"], first["settings_salt"]
         address = self.head["owner"], self.head["conversation_id"]
         self._link = genesis("everthread", *address)
@@ -172,6 +193,8 @@ class _Bundle:
         """The next line; Wrong when it does not follow."""
         if self.signed is not None:
             raise Wrong("something follows the signature")
+        if len(value) != 1:
+            raise Wrong("a line that says more than one thing")
         if "entry" in value:
             self._read_entry(value["entry"])
         elif "change" in value:
@@ -206,13 +229,15 @@ class _Bundle:
         if self._changes and self._settings_link.hex() != head["changes_chain"]:
             raise Wrong("the changes of the settings do not lead to their head")
         if not self._changes:
-            if self._settings is not None:
+            if (self._settings, self._salt, head["changes_chain"]) != (None, None, ""):
                 raise Wrong("the title, metadata and state were never committed to, so nothing proves them")
         elif settings_commitment(_hex(self._salt, _SALT_BYTES), self._settings).hex() != self._commitment:
             raise Wrong("the title, metadata or state is not what was last committed to")
         signer = None
         if self.signed is not None:
-            if any(self.signed.get(name) != head[name] for name in SIGNED_FIELDS if name != "signed_at"):
+            _check_names(self.signed, {*SIGNED_FIELDS, "public_key", "signature"}, "the signature")
+            _check_types(self.signed, {**_HEAD_FIELDS, "signed_at": (int,)}, "the signature")
+            if any(self.signed[name] != head[name] for name in _HEAD_FIELDS):
                 raise Wrong("the signature is of another head")
             signer = check_signature(self.signed)
         if public_key is not None and signer != public_key:
@@ -265,7 +290,7 @@ def main(arguments: list[str] | None = None) -> int:
     except Wrong as problem:
         print(f"does not hold: {problem}")
         return 1
-    except (ValueError, KeyError, TypeError, AttributeError, OSError) as problem:
+    except (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError) as problem:
         print(f"cannot be read: {type(problem).__name__}: {problem}")
         return 1
     print(json.dumps(found, indent=1))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
+import re
+import runpy
 import subprocess
 import sys
 from base64 import b64encode
@@ -20,6 +23,7 @@ from everthread import Ref, prove
 from everthread.cli.prove import bundle, signed
 from everthread.core.errors import Invalid
 
+from cryptography.exceptions import InvalidSignature  # isort: skip
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # isort: skip
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat  # isort: skip
 
@@ -63,7 +67,7 @@ async def test_any_change_of_a_bundle_is_found() -> None:
     dice = random.Random(4)
     for _ in range(300):
         changed = [json.loads(line) for line in lines]
-        place, holder = dice.choice([(p, h) for value in changed for p, h in _leaves(value) if p not in FREE])
+        place, holder = dice.choice([(p, h) for value in changed for p, h in _leaves(value)])
         old = holder[place]
         holder[place] = _other(old, dice)
         with pytest.raises((prove.Wrong, ValueError, KeyError, TypeError)):
@@ -71,10 +75,6 @@ async def test_any_change_of_a_bundle_is_found() -> None:
     for at in range(1, len(lines)):
         with pytest.raises(prove.Wrong):
             prove.check([*lines[:at], *lines[at + 1 :]], key)
-
-
-FREE = {"tokens", "newest_seq", "updated_at", "branch", "depth", "commitment_of_text"}
-"""What the log itself says again: no part of the proof."""
 
 
 def _leaves(value: Any) -> Any:
@@ -141,21 +141,174 @@ def something_that_nothing_proves(entry: dict[str, Any]) -> None:
     entry["said_by"] = "the king"
 
 
+def salt_moved_into_the_text(entry: dict[str, Any]) -> None:
+    """`bytes.fromhex` passes over spaces: the length is right, and a byte of the salt is free."""
+    salt, raw = entry["salt"], entry.pop("raw").encode()
+    entry.update(salt=salt[:-2] + "  ", raw64=b64encode(bytes.fromhex(salt[-2:]) + raw).decode())
+
+
 FORGED = [
     text_without_its_salt, text_beside_its_commitment, a_second_text, text_cut_at_its_beginning,
     fields_moved_into_another, fields_moved_into_the_commitment, numbers_as_words, something_that_nothing_proves,
+    salt_moved_into_the_text,
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("forge", FORGED, ids=lambda forge: forge.__name__)
 async def test_no_entry_can_be_forged_so_that_the_same_bytes_are_hashed(
-    forge: Callable[[dict[str, Any]], None],
+    forge: Callable[[dict[str, Any]], None], checked_by_a_stranger: Stranger
 ) -> None:
     private, public = new_key()
     values, entry = _of(await again(private), "b")
     forge(entry)
     with pytest.raises(prove.Wrong):
         prove.check([json.dumps(one).encode() for one in values], prove.public_key_of(public))
+    assert "hold, signed by" not in checked_by_a_stranger(values)
+
+
+def another_owner(values: list[Any]) -> None:
+    values[0]["head"]["owner"] = values[-1]["signed"]["owner"] = "mallory"
+
+
+def owner_and_id_moved_into_each_other(values: list[Any]) -> None:
+    for head in (values[0]["head"], values[-1]["signed"]):
+        head.update(owner="local\x00c", conversation_id="")
+
+
+def another_title(values: list[Any]) -> None:
+    values[0]["settings"]["title"] = "I confess"
+
+
+def cut_off(values: list[Any]) -> None:
+    last = max(at for at, value in enumerate(values) if "entry" in value)
+    del values[last]
+    values[0]["head"]["count"] -= 1
+
+
+def two_swapped(values: list[Any]) -> None:
+    values[1], values[2] = values[2], values[1]
+    values[1]["entry"]["seq"], values[2]["entry"]["seq"] = 1, 2
+
+
+def settings_left_out(values: list[Any]) -> None:
+    values[:] = [value for value in values if "change" not in value]
+    values[0]["head"]["changes"] = 0
+    values[0].update(settings=None, settings_salt=None)
+
+
+def later(values: list[Any]) -> None:
+    values[-1]["signed"]["signed_at"] += 1
+
+
+def said_beside_the_head(values: list[Any]) -> None:
+    values[0]["note"] = "seen by the court"
+
+
+def said_in_the_head(values: list[Any]) -> None:
+    values[0]["head"]["title"] = "Contract"
+
+
+def said_in_a_change(values: list[Any]) -> None:
+    next(value["change"] for value in values if "change" in value)["by"] = "the king"
+
+
+def said_beside_an_entry(values: list[Any]) -> None:
+    values[1]["said"] = "more"
+
+
+def said_in_the_signature(values: list[Any]) -> None:
+    values[-1]["signed"]["name"] = "Supreme Court"
+
+
+def a_number_that_only_equals(values: list[Any]) -> None:
+    values[0]["head"]["count"] = float(values[0]["head"]["count"])
+
+
+def said_after_the_signature(values: list[Any]) -> None:
+    values.append(values[1])
+
+
+def hash_in_capitals_and_spaces(values: list[Any]) -> None:
+    entry = values[1]["entry"]
+    entry["commitment"] = f" {_commitment(entry)[1:]}"
+
+
+CHANGED = [
+    another_owner, owner_and_id_moved_into_each_other, another_title, cut_off, two_swapped, settings_left_out, later,
+    said_beside_the_head, said_in_the_head, said_in_a_change, said_beside_an_entry, said_in_the_signature,
+    a_number_that_only_equals, said_after_the_signature, hash_in_capitals_and_spaces,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGED, ids=lambda change: change.__name__)
+async def test_nothing_can_be_changed_or_added_around_the_entries(
+    change: Callable[[list[Any]], None], checked_by_a_stranger: Stranger
+) -> None:
+    private, public = new_key()
+    values = [json.loads(line) for line in await again(private)]
+    change(values)
+    with pytest.raises(prove.Wrong):
+        prove.check([json.dumps(one).encode() for one in values], prove.public_key_of(public))
+    assert "hold, signed by" not in checked_by_a_stranger(values)
+
+
+Stranger = Callable[[list[Any]], str]
+PAGE = Path(__file__).parents[2] / "docs/reference/evidence.md"
+
+
+@pytest.fixture
+def checked_by_a_stranger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Stranger:
+    """What the checker prints that stands in the documentation of the format."""
+    found = re.search(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
+    assert found is not None
+    (tmp_path / "stranger.py").write_text(found[1], encoding="utf-8")
+
+    def check(values: list[Any]) -> str:
+        (tmp_path / "bundle").write_text("\n".join(map(json.dumps, values)), encoding="utf-8")
+        monkeypatch.setattr(sys, "argv", ["stranger.py", str(tmp_path / "bundle")])
+        try:
+            runpy.run_path(str(tmp_path / "stranger.py"), run_name="__main__")
+        except (SystemExit, InvalidSignature, ValueError, KeyError) as problem:
+            return f"refused: {problem}"
+        return capsys.readouterr().out
+
+    return check
+
+
+async def test_the_documented_format_is_enough_for_a_checker_of_ones_own(checked_by_a_stranger: Stranger) -> None:
+    private, public = new_key()
+    values = [json.loads(line) for line in await again(private)]
+    assert checked_by_a_stranger(values) == f"5 entries hold, signed by {prove.public_key_of(public)}\n"
+    assert checked_by_a_stranger(values[:-1]) == "5 entries hold, signed by None\n"
+
+
+async def test_json_that_is_too_deep_is_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bundle").write_bytes(b"[" * 100_000)
+    assert prove.main([str(tmp_path / "bundle")]) == 1
+    assert "cannot be read" in capsys.readouterr().out
+
+
+async def test_a_bundle_does_not_write_to_the_terminal_of_whoever_checks_it() -> None:
+    values, entry = _of(await again(None), "b")
+    entry["\x1b]52;c;AAAA\x07"] = 1
+    with pytest.raises(prove.Wrong) as refused:
+        prove.check([json.dumps(one).encode() for one in values])
+    assert str(refused.value).isprintable()
+
+
+async def test_a_bundle_is_the_same_bytes_in_every_locale(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/c.db"
+    await lines_of(url, None)
+    made = await asyncio.gather(*(asyncio.to_thread(proved, url, charset) for charset in ("utf-8", "latin-1", "ascii")))
+    assert made[0] == made[1] == made[2]
+    assert prove.check(made[0].splitlines())["entries"] == 5
+
+
+def proved(url: str, charset: str) -> bytes:
+    run = [sys.executable, "-m", "everthread", "--database", url, "prove", "c"]
+    return subprocess.run(run, env={**os.environ, "PYTHONIOENCODING": charset}, capture_output=True, check=True).stdout
 
 
 async def test_no_name_stands_twice_in_a_bundle() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +14,7 @@ from everthread.cli.invocation import Invocation
 from everthread.cli.options import ConversationArgument
 from everthread.core.chain import settings_of
 from everthread.core.clock import system_clock, to_micros
+from everthread.core.entries import Entry, Flag
 from everthread.core.errors import Conflict, Invalid, MissingExtra
 from everthread.core.nouns import Ref
 from everthread.core.ports import Store
@@ -40,7 +39,7 @@ async def prove(
     async with cli.open() as et:
         found = await find_conversation(et, cli.owner, conversation)
         async for value in bundle(et.store, Ref(found.owner, found.id), pem):
-            sys.stdout.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
+            cli.out.document(value)
 
 
 def read_key(file: Path) -> bytes:
@@ -86,7 +85,7 @@ async def bundle(store: Store, ref: Ref, pem: bytes | None) -> AsyncIterator[dic
     while after < info.entry_count and (entries := await store.log.scan(ref, after=after, limit=_PAGE)):
         for entry in entries:
             if entry.seq <= info.entry_count:
-                yield {"entry": entry_of(entry)}
+                yield {"entry": _proved(entry)}
         after = entries[-1].seq
     for change in changes:
         body = {"number": change.number, "changed_at": change.changed_at, "commitment": change.commitment.hex()}
@@ -96,3 +95,9 @@ async def bundle(store: Store, ref: Ref, pem: bytes | None) -> AsyncIterator[dic
         raise Conflict(f"conversation {ref.id!r} was changed while it was read; prove it again")
     if pem is not None:
         yield {"signed": signed(head, pem)}
+
+
+def _proved(entry: Entry) -> dict[str, Any]:
+    """An entry without what follows from the others: nothing would prove it."""
+    told = entry_of(entry) | {"flags": entry.flags & Flag.SECRET}
+    return {name: value for name, value in told.items() if name not in proof.DERIVED_FIELDS}
