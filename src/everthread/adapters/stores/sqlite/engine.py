@@ -29,7 +29,7 @@ from typing import Any, ClassVar, TypeVar, cast
 from everthread.adapters.stores import blocking
 from everthread.adapters.stores.change_signals import ChangeSignals
 from everthread.adapters.stores.sqlite import statements as sql
-from everthread.adapters.stores.sqlite.files import DAMAGE, connect, prepare, translated
+from everthread.adapters.stores.sqlite.files import DAMAGE, connect, identity, prepare, translated
 from everthread.adapters.stores.sqlite.id_index import IdIndex
 from everthread.adapters.stores.sqlite.indexing import BATCH, MOST_UNINDEXED, index_some, is_behind
 from everthread.adapters.stores.sqlite.unindexed import UnindexedTexts
@@ -46,6 +46,8 @@ READERS = 4
 _MOST_IDLE = 16
 _QUIET_SECONDS = 0.1
 """How long no writer must have come before the index catches up; a caller that was just answered is back sooner."""
+_IDENTIFY_SECONDS = 0.1
+"""How long it is believed that the file still has its name: asking at each call would take a tenth of a short one."""
 _GROUP = 256
 """How many callers share one commit at most: enough for any fsync, and no caller waits for long."""
 
@@ -121,6 +123,8 @@ class Engine:
         """How long writes waited for the writer."""
         prepare(path)
         self._writer_connection = connect(path, lambda: self.blobs)
+        self._identity = identity(path)
+        self._identified_at = time.monotonic()
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="everthread-reader")
         self._writer = threading.Thread(target=self._run_writer, name="everthread-writer", daemon=True)
         self._writer.start()
@@ -169,6 +173,7 @@ class Engine:
 
     def _read(self, work: Work[R]) -> R:
         try:
+            self._check_identity()
             connection = self._reader()
             try:
                 return work(connection)
@@ -176,6 +181,20 @@ class Engine:
                 self._keep(connection)
         except DAMAGE as problem:
             raise translated(problem) from problem
+
+    def _check_identity(self) -> None:
+        """SQLite goes on with a file that has lost its name: what it commits there is gone when this process ends, and
+        a connection that is opened later reads another file."""
+        now = time.monotonic()
+        if now - self._identified_at < _IDENTIFY_SECONDS:
+            return
+        if any(known not in (None, found) for known, found in zip(self._identity, identity(self.path), strict=True)):
+            raise StoreError(
+                f"the file {self.path}, or the -wal beside it, was moved, removed or replaced while it was open; "
+                "nothing of this call was stored: put it back where it was; to use the one that is there now, stop all "
+                "that have it open, and remove the -wal and -shm beside it, which are of the other"
+            )
+        self._identified_at = now
 
     def _reader(self) -> sqlite3.Connection:
         """An idle connection, or a new one."""
@@ -279,6 +298,7 @@ class Engine:
         with self._write_lock:
             self.unindexed_count = max(0, self.unindexed_count - BATCH)
             try:
+                self._check_identity()
                 self._writer_connection.execute("BEGIN IMMEDIATE")
                 index_some(self._writer_connection, self.unindexed_texts)
                 self._writer_connection.execute("COMMIT")
@@ -290,6 +310,7 @@ class Engine:
         for request in group:
             self.waits.observe(now - request.submitted_at)
         try:
+            self._check_identity()
             if group[0].in_transaction:
                 _commit_together(self._writer_connection, group)
             else:

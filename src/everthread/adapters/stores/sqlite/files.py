@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
@@ -28,6 +29,19 @@ def connect(path: Path, blobs: Callable[[], Blobs | None] = lambda: None) -> sql
     add_blob_functions(connection, blobs)
     add_compression_functions(connection)
     return connection
+
+
+def identity(path: Path) -> Sequence[tuple[int, int] | None]:
+    """Which files the names of a database and its log stand for now; None for one that is not there."""
+    return [_identity(os.fspath(path)), _identity(f"{path}-wal")]
+
+
+def _identity(name: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(name)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _connect(path: Path) -> sqlite3.Connection:
