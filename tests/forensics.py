@@ -1,11 +1,15 @@
-"""What can be read out of the bytes of a SQLite file by one who knows how payloads and our own JSON are packed."""
+"""What can be read out of the bytes of a SQLite file by one who knows how payloads and our own JSON are packed, and of
+the memory of this process."""
 
 from __future__ import annotations
 
+import gc
 import re
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import closing
+from types import CoroutineType, FrameType
 
 from everthread.adapters.stores import packed_records
 from everthread.adapters.stores.sqlite.compression import add_compression_functions
@@ -93,3 +97,23 @@ def _taught() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:")
     add_compression_functions(connection)
     return connection
+
+
+def in_memory(word: str) -> list[str]:
+    """Which objects of this process hold a text with this word in it, as far as Python's own collector can follow."""
+    gc.collect()
+    found: list[str] = []
+    to_visit: list[object] = [sys.modules, *gc.get_objects()]
+    seen = set(map(id, to_visit))
+    for holder in to_visit:
+        if isinstance(holder, FrameType | CoroutineType):  # what runs
+            continue
+        for held in gc.get_referents(holder):
+            if isinstance(held, bytes | bytearray | str):
+                text = held if isinstance(held, str) else bytes(held).decode("latin-1")
+                if word in text.lower():
+                    found.append(f"{type(holder).__name__}: {text[:80]!r}")
+            elif id(held) not in seen:
+                seen.add(id(held))
+                to_visit.append(held)
+    return found

@@ -18,7 +18,7 @@ from everthread.adapters.stores.sqlite import erase as sqlite_erase
 from everthread.adapters.stores.sqlite.files import connect
 from everthread.recall.ranking import recent_candidates
 from tests.contracts.message_helpers import appended, entry_count, history, says, seqs, texts
-from tests.forensics import readable
+from tests.forensics import in_memory, readable
 
 asyncpg = pytest.importorskip("asyncpg")
 
@@ -55,6 +55,22 @@ async def test_what_was_recalled_of_an_erased_message_is_forgotten(et: Everthrea
     await et.erase(owner="local", conversation=conv.id, message="a")
     assert len(recent_candidates) == 0
     assert [hit.ids for hit in await conv.recall("beetle")] == [("b",)]
+REVERSED = "laregafobmulp"
+"""Read backwards, a word that this module does not hold itself."""
+
+
+async def test_no_cache_of_this_process_keeps_a_word_of_what_was_erased(et: Everthread, conv: Conversation) -> None:
+    for number in range(12):
+        told = f"I decided that {REVERSED[::-1]} {number} costs 4{number} euros at Café {REVERSED[::-1].title()}. " * 5
+        await conv.append([says(told, id=f"m{number}"), {"role": "assistant", "content": "So be it. " * 20}])
+    await et.search(REVERSED[::-1])
+    await conv.recall(f"What about {REVERSED[::-1]}, and 411 euros?")
+    await conv.compact()
+    await conv.context(budget=everthread.Budget(window=4_000))
+    del told
+    assert in_memory(REVERSED[::-1])
+    await et.erase(conversation=conv.id)
+    assert in_memory(REVERSED[::-1]) == []
 
 
 async def test_every_revision_goes_with_its_message(et: Everthread, conv: Conversation) -> None:

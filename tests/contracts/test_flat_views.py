@@ -12,6 +12,7 @@ from everthread.adapters.stores.postgres import compactions as on_postgres
 from everthread.adapters.stores.sqlite import compactions as on_sqlite
 from everthread.compaction.summary_chain import summary_chain
 from everthread.core.ports import MOST_PINNED
+from everthread.core.recent import forget_texts
 from tests.contracts.message_helpers import says
 from tests.contracts.views import check, tell, text_of, tight
 
@@ -42,7 +43,7 @@ async def test_a_view_reads_only_the_summaries_it_shows(url: str, conv: Conversa
     await tell(conv, 50)
     await conv.compact(compaction=NARROW)
     everything = len(await known(conv))
-    on_sqlite.forget_known()
+    forget_texts()
     rows_read.clear()
     context = await conv.context(compaction={"summaries_share": 0.05}, budget=tight(20_000))
     told = [id for part in context.parts for id in part.summary_ids]

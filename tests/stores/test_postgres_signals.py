@@ -4,10 +4,13 @@ has its own connections, and its own name as a sender."""
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 
 import asyncpg
 
 import everthread
+from everthread.context.ingredients import recent_messages
 from everthread.core.nouns import Ref
 from everthread.core.turns import Change
 from tests.contracts.test_turns import add, batch, begun, finished
@@ -64,3 +67,20 @@ def end_listeners(url: str) -> None:
         await connection.close()
 
     asyncio.run(work())
+
+
+async def test_an_erase_by_another_process_empties_the_caches_of_this_one(address: str) -> None:
+    async with everthread.open(address, worker=False) as et:
+        conv = await et.conversations.create(id="c")
+        changes: asyncio.Queue[Change] = asyncio.Queue()
+        unsubscribe = et.store.turns.subscribe(Ref(conv.owner, conv.id), changes.put_nowait)
+        async with asyncio.timeout(60):
+            await changes.get()  # it listens now
+            await conv.append([{"role": "user", "content": "an unrepeatable plumbago"}])
+            await conv.context()
+            assert len(recent_messages) > 0
+            run = [sys.executable, "-m", "everthread", "--database", address, "erase", "conversation", "c", "--yes"]
+            await asyncio.to_thread(subprocess.run, run, check=True, capture_output=True)
+            while len(recent_messages):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        unsubscribe()

@@ -32,7 +32,6 @@ from everthread.compaction.summary_format import (
 )
 from everthread.compaction.superseded import (
     changed_by,
-    forget_statements,
     mark_superseded,
     may_replace,
     only_with_what_replaced,
@@ -43,13 +42,13 @@ from everthread.compaction.superseded import (
 )
 from everthread.compaction.tool_calls import acts
 from everthread.context.ingredients import LogMessage, QuotedMemory, QuotedSummary, RecalledPassage
-from everthread.context.quotes import record_frame_tokens, summary_block
+from everthread.context.quotes import record_frame_tokens
 from everthread.context.tokens import count_tokens
 from everthread.core import payloads
 from everthread.core.compactions import Compaction
 from everthread.core.recent import Recent
 from everthread.core.text_memo import TextMemo
-from everthread.text.facts import Fact, find_facts, forget_facts
+from everthread.text.facts import Fact, find_facts
 from everthread.text.language import Language, readable
 from everthread.text.sentences import split_sentences
 from everthread.text.terms import terms, tf_idf_weights
@@ -198,17 +197,6 @@ def _quoted_within(told: Sequence[Compaction], room: int | None) -> tuple[Quoted
         earlier_ids=tuple(one.id for one in older[:-1]),
     )
     return (shortened, *quoted[len(older) :])
-
-
-def forget_summaries() -> None:
-    """Forget what was remembered of the texts of summaries, and of the lines they were chosen from: stores do that when
-    they erase."""
-    summary_block.cache_clear()
-    recent_summaries.clear()
-    _in_mind.clear()
-    _lines_told.clear()
-    forget_statements()
-    forget_facts()
 
 
 def _with_marks(told: Sequence[Compaction]) -> list[QuotedSummary]:

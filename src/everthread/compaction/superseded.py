@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from everthread.compaction.sources import Source, is_user
 from everthread.compaction.summary_format import Section, SummaryLine
+from everthread.core.recent import forget_on_erase
 from everthread.text import cues
 from everthread.text.facts import find_facts
 from everthread.text.language import Language
@@ -259,9 +260,7 @@ def _statement(text: str) -> _Statement:
     return _Statement(text)
 
 
-def forget_statements() -> None:
-    """Forget what was remembered of any text."""
-    _statement.cache_clear()
+forget_on_erase(_statement.cache_clear)
 
 
 def _replacing(

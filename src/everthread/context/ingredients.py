@@ -32,11 +32,6 @@ MESSAGE_BYTES = 1_500
 """What one takes there beside its texts."""
 
 
-def forget_messages() -> None:
-    """Forget the messages read lately: stores do that when they erase."""
-    recent_messages.clear()
-
-
 def quotable_text(payload: payloads.Payload) -> str:
     """The text of a message; where it only calls tools, what it calls them with."""
     return payloads.text(payload) or payloads.searchable(payload)

@@ -19,6 +19,7 @@ from everthread.context.ingredients import Ingredients, LogMessage, QuotedMemory
 from everthread.context.message_format import Fields, encodable
 from everthread.context.tokens import count_tokens, message_tokens
 from everthread.core import payloads
+from everthread.core.recent import forget_on_erase
 from everthread.text.language import Language
 
 STANDING_HEADS: dict[Language, str] = {"en": "Keep in mind", "zh": "长期有效"}
@@ -98,6 +99,9 @@ def quote_tokens(block: str, text: str, text_tokens: int | None) -> int:
 def _tag_tokens(tag: str) -> int:
     """Each request of a conversation has the same tags, but for the newest ones."""
     return count_tokens(tag)
+
+
+forget_on_erase(_tag_tokens.cache_clear)
 
 
 @cache
@@ -269,9 +273,12 @@ def memories_tokens(memories: Sequence[QuotedMemory]) -> int:
 
 @lru_cache(maxsize=512)
 def summary_block(summary: QuotedSummary) -> QuotedBlock:
-    """The same in every request until it is condensed, so it is remembered: stores clear that when they erase."""
+    """The same in every request until it is condensed, so it is remembered."""
     block = quote("summary", summary.text, messages=f"{summary.first_seq}-{summary.last_seq}")
     return QuotedBlock(block, quote_tokens(block, summary.text, summary.tokens) + 1)
+
+
+forget_on_erase(summary_block.cache_clear)
 
 
 def recalled_block(recalled: RecalledPassage) -> QuotedBlock:

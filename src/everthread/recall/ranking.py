@@ -185,11 +185,6 @@ recent_candidates: Recent[tuple[object, ...], CandidateMessage] = Recent(16_000_
 """Those ranked lately: for one question after another mostly the same are."""
 
 
-def forget_candidates() -> None:
-    """Forget the messages ranked lately: stores do that when they erase."""
-    recent_candidates.clear()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingSignals:
     """What is known besides the texts."""

@@ -18,6 +18,7 @@ from functools import cache, lru_cache
 from operator import itemgetter
 from typing import NamedTuple
 
+from everthread.core.recent import forget_on_erase
 from everthread.text.fact_rule import FILE_TYPES, SIGNS, UPPER, FactKind, FactRule, Match, fact_rule, needs_met
 from everthread.text.fact_rules_names import NOT_NAMES, PEOPLE, PLACES, find_names
 from everthread.text.fact_rules_quantities import DATES, MONEY, MONTH, NUMBERS, TIMES
@@ -283,11 +284,7 @@ def _facts_in_line(line: str, in_code: bool) -> tuple[_LineFact, ...]:
 
 
 _cached_line = lru_cache(maxsize=_CACHED_LINES)(_facts_in_line)
-
-
-def forget_facts() -> None:
-    """Forget the lines read lately: stores do that when they erase."""
-    _cached_line.cache_clear()
+forget_on_erase(_cached_line.cache_clear)
 
 
 @cache

@@ -14,6 +14,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from everthread.core.queries import Term
+from everthread.core.recent import forget_on_erase
 from everthread.text.normal_forms import MONTHS, number
 from everthread.text.words import character_pairs, fold, split_runs_and_words, stem
 
@@ -89,6 +90,9 @@ def find_numbers(text: str) -> list[tuple[int, int, Term]]:
 def number_pattern(term: Term) -> re.Pattern[str]:
     """What finds a number's term in a folded text."""
     return re.compile(term.pattern)
+
+
+forget_on_erase(number_pattern.cache_clear)
 
 
 def _term(token: str, spellings: Iterable[str], pattern: str) -> Term:

@@ -36,6 +36,8 @@ from operator import add
 
 import Stemmer
 
+from everthread.core.recent import forget_on_erase
+
 WORDS_VERSION = 2
 MAX_TOKEN_CHARS = 64
 MAX_INDEX_BYTES = 1_000_000
@@ -108,7 +110,9 @@ class _Stems(dict[str, str]):
         return stem
 
 
-_stem_of = _Stems().__getitem__
+_stems = _Stems()
+_stem_of = _stems.__getitem__
+forget_on_erase(_stems.clear)
 
 
 def tokenize(text: str) -> list[str]:

@@ -10,6 +10,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
+from weakref import WeakSet
 
 from langchain_core.messages import BaseMessage
 
@@ -18,6 +19,7 @@ from everthread.adapters.checkpoints.message_lists import ListSnapshot
 from everthread.adapters.checkpoints.row_format import MessageRef
 from everthread.adapters.checkpoints.stored_message import StoredMessage
 from everthread.core import nouns
+from everthread.core.recent import forget_on_erase
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -105,11 +107,21 @@ class ThreadCache:
         _put_newest(self.held, (namespace, checkpoint), {**kept, key: held}, _MAX_CHECKPOINTS)
 
 
+_in_use: WeakSet[ThreadCaches] = WeakSet()
+
+
+@forget_on_erase
+def _forget_threads() -> None:
+    for caches in list(_in_use):
+        caches.clear()
+
+
 class ThreadCaches:
     """The conversations used last."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[nouns.Ref, ThreadCache] = OrderedDict()
+        _in_use.add(self)
 
     def get(self, ref: nouns.Ref, erasures: int | None = None) -> ThreadCache:
         """What is remembered of a conversation; an empty cache if something in it was erased since."""
@@ -121,6 +133,9 @@ class ThreadCaches:
 
     def drop(self, ref: nouns.Ref) -> None:
         self._kept.pop(ref, None)
+
+    def clear(self) -> None:
+        self._kept = OrderedDict()  # another thread may be at work on the old one
 
 
 def _put_newest(kept: OrderedDict[K, V], key: K, value: V, most: int) -> None:

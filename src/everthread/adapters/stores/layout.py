@@ -425,6 +425,7 @@ CONVERSATION_COLUMNS = (
 CANNOT_REACH = (
     "backups and exports made earlier (restoring one of ours applies this erasure again)",
     "file-system snapshots, and blocks a drive keeps for itself",
+    "what other processes that have the database open hold in memory, until they have read enough else or end",
     "ids of conversations and messages, which tombstones need to refuse late writes",
 )
 """What an erase report lists as beyond its reach, on any database."""

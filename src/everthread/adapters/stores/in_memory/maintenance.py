@@ -25,15 +25,13 @@ from everthread.adapters.stores.layout import (
     traces_of,
 )
 from everthread.adapters.vectors.in_memory import InMemoryVectors
-from everthread.compaction.condense import forget_summaries
-from everthread.context.ingredients import forget_messages
 from everthread.core.chain import SettingsChange, commitment_of
 from everthread.core.clock import to_micros
 from everthread.core.entries import Entry, Flag
 from everthread.core.errors import NotFound, StoreError
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
 from everthread.core.paths import holds
-from everthread.recall.ranking import forget_candidates
+from everthread.core.recent import forget_texts
 
 
 class InMemoryMaintenance:
@@ -70,9 +68,7 @@ class InMemoryMaintenance:
         return {ref: row.changes[-1] for ref, row in self._database.rows.items() if row.changes}
 
     async def erase(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
-        forget_summaries()
-        forget_messages()
-        forget_candidates()
+        forget_texts()
         if conversation is None and message is not None:
             return self._erase_memory(owner, message)
         rows = self._database.living(owner, conversation, with_children=message is None)

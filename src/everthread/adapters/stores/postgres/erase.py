@@ -40,7 +40,8 @@ from everthread.core.nouns import EraseReport, Ref
 BEYOND_REACH = (
     *CANNOT_REACH,
     "replicas, until they have followed",
-    "the server's write-ahead log until it is recycled, and archives of it",
+    "the server's write-ahead log until its files are written over or removed (one that is recycled keeps its bytes until "
+    "then), and archives of it",
     "the server's own log, where it is set to log the values of statements",
 )
 STILL_SEEN = "old rows that another transaction still reads (the next opening of the database removes them)"

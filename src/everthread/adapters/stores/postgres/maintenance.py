@@ -12,13 +12,12 @@ from everthread.adapters.stores.postgres import blobs, dump, erase, errors, log
 from everthread.adapters.stores.postgres import statements as sql
 from everthread.adapters.stores.postgres.conversations import numbered_conversations
 from everthread.adapters.stores.postgres.pool import Connection, PostgresDatabase
-from everthread.compaction.condense import forget_summaries
-from everthread.context.ingredients import forget_messages
+from everthread.adapters.stores.postgres.turn_statements import NOTIFY
 from everthread.core.chain import SettingsChange
 from everthread.core.clock import from_micros, to_micros
 from everthread.core.errors import NotFound, StoreError
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
-from everthread.recall.ranking import forget_candidates
+from everthread.core.recent import forget_texts
 
 _LEFT_BEHIND = timedelta(days=1)
 """Off-record conversations untouched for this long were left by a crash; the next opening erases them."""
@@ -64,10 +63,15 @@ class PostgresMaintenance:
 
     async def _blank(self, owner: str, conversation: str | None, message: str | None) -> EraseReport:
         now, kept = self._database.now(), self._database.blobs
-        report = await self._database.pool.write(lambda c: erase.blank(c, owner, conversation, message, now, kept))
-        forget_summaries()
-        forget_messages()
-        forget_candidates()
+        pool = self._database.pool
+
+        async def work(connection: Connection) -> EraseReport:
+            report = await erase.blank(connection, owner, conversation, message, now, kept)
+            await connection.execute(NOTIFY, [pool.signals.erased_payload()])
+            return report
+
+        report = await pool.write(work)
+        forget_texts()
         return report
 
     async def _rewrite(self, *, wait: bool) -> Sequence[str]:

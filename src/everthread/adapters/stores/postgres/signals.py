@@ -1,4 +1,5 @@
-"""Changes of turns, from process to process: LISTEN on a connection of its own, NOTIFY in the writer's transaction.
+"""Changes of turns, and erasures, from process to process: LISTEN on a connection of its own, NOTIFY in the writer's
+transaction.
 
 The connection is opened with the first subscriber, kept while there are any, and opened again when it breaks.
 Waiting readers also poll, more slowly, so what is missed meanwhile, or behind a pooler that does not pass
@@ -20,6 +21,7 @@ from everthread.core.cancellation import wait_for_event
 from everthread.core.errors import EverthreadError
 from everthread.core.ids import new_id
 from everthread.core.nouns import Ref
+from everthread.core.recent import forget_texts
 from everthread.core.turns import Change
 
 _LOG = logging.getLogger("everthread.postgres")
@@ -29,6 +31,7 @@ _MOST_KEYS = 400
 """In one notification, which holds at most 8,000 bytes."""
 
 
+_ERASED = "erased"
 _CANNOT_LISTEN: tuple[type[Exception], ...] = (*errors.DRIVER, EverthreadError)
 
 
@@ -53,6 +56,10 @@ class PostgresSignals(ChangeSignals):
         prefix = f"{self._sender} {'state' if is_state else 'events'} "
         return [prefix + " ".join(keys[start : start + _MOST_KEYS]) for start in range(0, len(keys), _MOST_KEYS)]
 
+    def erased_payload(self) -> str:
+        """What to notify other processes of when something was erased: they forget what they keep of texts."""
+        return f"{self._sender} {_ERASED}"
+
     async def close(self) -> None:
         """Stop listening."""
         listener, self._listener = self._listener, None
@@ -68,9 +75,8 @@ class PostgresSignals(ChangeSignals):
                 broken = asyncio.Event()
                 connection.add_termination_listener(lambda _, broken=broken: broken.set())
                 await connection.add_listener(CHANNEL, self._on_notification)
-                self.publish_to_all(
-                    Change(is_state=True, is_remote=True)
-                )  # notifications may have been missed while not connected
+                self.publish_to_all(Change(is_state=True, is_remote=True))  # some may have been missed meanwhile
+                forget_texts()  # of an erase, too
                 while not await wait_for_event(broken, _ALIVE_SECONDS):
                     await connection.execute("SELECT")  # on a network that drops what is sent, nothing else would tell
             except _CANNOT_LISTEN as problem:
@@ -83,7 +89,9 @@ class PostgresSignals(ChangeSignals):
 
     def _on_notification(self, _connection: object, _pid: int, _channel: str, payload: str) -> None:
         sender, kind, *keys = payload.split(" ")
-        if sender != self._sender:
+        if kind == _ERASED:
+            forget_texts()
+        elif sender != self._sender:
             change = Change(is_state=kind == "state", is_remote=True)
             for key in keys:
                 self.publish_key(key, change)

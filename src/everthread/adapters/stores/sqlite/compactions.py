@@ -15,8 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from everthread.adapters.stores.layout import compaction_from_row, compaction_values
 from everthread.adapters.stores.sqlite import statements as sql
-from everthread.compaction.condense import forget_summaries
-from everthread.context.ingredients import forget_messages
 from everthread.core.clock import to_micros
 from everthread.core.compactions import Compaction
 from everthread.core.entries import Entry
@@ -24,7 +22,7 @@ from everthread.core.failpoints import reach
 from everthread.core.log import BranchRow, CompactionQuery, Segment
 from everthread.core.paths import holds, is_on
 from everthread.core.ports import CompactionPosition
-from everthread.recall.ranking import forget_candidates
+from everthread.core.recent import forget_on_erase
 
 
 def summaries_of(connection: sqlite3.Connection, number: int, path: Sequence[Segment]) -> list[Compaction]:
@@ -47,6 +45,7 @@ _known: OrderedDict[str, Compaction] = OrderedDict()
 """The most recently read ones are at the end."""
 _MOST_KNOWN = 512
 """Some 2 MB."""
+forget_on_erase(_known.clear)
 
 
 def _live(connection: sqlite3.Connection, number: int, id: str) -> Compaction | None:
@@ -56,14 +55,6 @@ def _live(connection: sqlite3.Connection, number: int, id: str) -> Compaction | 
         if len(_known) > _MOST_KNOWN:
             _known.popitem(last=False)
     return found
-
-
-def forget_known() -> None:
-    """Clear the caches of compactions and of their quoted blocks, after an erase."""
-    _known.clear()
-    forget_summaries()
-    forget_messages()
-    forget_candidates()
 
 
 def was_undone(connection: sqlite3.Connection, number: int, path: Sequence[Segment], covered: int) -> bool:

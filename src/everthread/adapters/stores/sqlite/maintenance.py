@@ -11,7 +11,7 @@ from pathlib import Path
 
 from everthread.adapters.stores.layout import NO_BLOB_STORE
 from everthread.adapters.stores.restore import unfinished
-from everthread.adapters.stores.sqlite import blobs, compactions, erase, log
+from everthread.adapters.stores.sqlite import blobs, erase, log
 from everthread.adapters.stores.sqlite import statements as sql
 from everthread.adapters.stores.sqlite.conversations import conversation_infos
 from everthread.adapters.stores.sqlite.engine import SqliteDatabase
@@ -20,6 +20,7 @@ from everthread.core.clock import from_micros, to_micros
 from everthread.core.entries import entry_key
 from everthread.core.errors import Conflict, NotFound, StoreError
 from everthread.core.nouns import ConversationInfo, EraseReport, Ref
+from everthread.core.recent import forget_texts
 
 _LEFT_BEHIND = timedelta(days=1)
 """Off-record conversations untouched for this long were left by a crash; the next opening erases them."""
@@ -66,7 +67,7 @@ class SqliteMaintenance:
             return erase.blank(connection, owner, conversation, message, now)
 
         report = await engine.write(work)
-        compactions.forget_known()
+        forget_texts()
         left = (*await self._rewrite(), *await self._delete_doomed_blobs(), *self._remove_unfinished_restore())
         return replace(report, cannot_reach=(*report.cannot_reach, *left))
 
