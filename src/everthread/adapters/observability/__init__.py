@@ -76,5 +76,5 @@ class LogsAndMetrics:
                 from everthread.adapters.observability.metrics import PrometheusMetrics  # noqa: PLC0415 - startup
 
                 self._metrics = PrometheusMetrics(self._watched)
-        self._count(self._metrics)
+            self._count(self._metrics)  # whoever waits for the lock finds all counted
         return self._metrics
