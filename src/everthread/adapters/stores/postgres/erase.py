@@ -40,7 +40,7 @@ from everthread.core.nouns import EraseReport, Ref
 BEYOND_REACH = (
     *CANNOT_REACH,
     "replicas, until they have followed",
-    "the server's write-ahead log until its files are written over or removed (one that is recycled keeps its bytes until "
+    "the server's write-ahead log until its files are written over or removed (recycled ones keep their bytes until "
     "then), and archives of it",
     "the server's own log, where it is set to log the values of statements",
 )
