@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import pytest
 import structlog
@@ -298,3 +298,23 @@ def test_events_that_nobody_counts_are_counted_once_they_are_many() -> None:
     for _ in range(MAX_UNCOUNTED + 5):
         listener.on_event(Recalled(owner="o", conversation_id="c", turn_id="t", found=1, seconds=0.1, degraded=False))
     assert listener.metrics.values()['everthread_recalls_total{outcome="found"}'] == MAX_UNCOUNTED + 5
+
+
+HOSTILE = "\x1b]52;c;QUJD\x07\x9b31m\u202e\r\n2026-01-01T00:00:00Z [error] forged"
+
+
+@pytest.mark.parametrize("style", ["console", "json"])
+def test_nothing_that_is_logged_reaches_the_terminal_as_an_order_or_looks_like_another_line(
+    style: Literal["console", "json"],
+) -> None:
+    record = logging.LogRecord("everthread.x", logging.WARNING, "f", 1, "refused: %s", (HOSTILE,), None)
+    record.path = f"x{HOSTILE}"
+    line = LineFormatter(style).format(record)
+    assert line.isprintable()
+    try:
+        raise ValueError(HOSTILE)
+    except ValueError:
+        record.exc_info = sys.exc_info()
+    first, *others = LineFormatter(style).format(record).split("\n")
+    assert first.isprintable()
+    assert all(other.isprintable() and other.startswith("  ") for other in others)

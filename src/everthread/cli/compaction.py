@@ -14,9 +14,10 @@ from everthread.cli.app import app, command
 from everthread.cli.conversations import folded
 from everthread.cli.invocation import Invocation
 from everthread.cli.options import BranchOption, ConversationArgument, branch_name
-from everthread.cli.output import counted, format_time, printable
+from everthread.cli.output import counted, format_time
 from everthread.core import payloads
 from everthread.imports.find import find_conversation, only_one
+from everthread.text.printable import printable
 
 if TYPE_CHECKING:
     from everthread.compaction.compactor import CompactionDiff, CompactionOutcome

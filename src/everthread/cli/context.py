@@ -19,9 +19,10 @@ from everthread.cli.options import (
     ReserveOption,
     branch_name,
 )
-from everthread.cli.output import counted, one_line
+from everthread.cli.output import counted
 from everthread.core.errors import Invalid, MissingExtra, NotFound
 from everthread.imports.find import find_conversation
+from everthread.text.printable import one_line
 
 if TYPE_CHECKING:
     from everthread.cli.output import Styled

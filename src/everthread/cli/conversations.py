@@ -14,12 +14,13 @@ import typer
 from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation
 from everthread.cli.options import BranchOption, ConversationArgument, SecretsOption, branch_name
-from everthread.cli.output import Styled, counted, format_time, one_line, printable
+from everthread.cli.output import Styled, counted, format_time
 from everthread.core import payloads
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.ids import new_id
 from everthread.core.nouns import MAX_PAGE, Branch, Message, Receipt, Ref
 from everthread.imports.find import find_conversation
+from everthread.text.printable import one_line, printable
 from everthread.text.secrets import redact_secrets
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from everthread.adapters.observability.log_format import LineFormatter, StderrHandler
-from everthread.cli.output import one_line
 from everthread.core import errors
 from everthread.core.errors import EverthreadError
+from everthread.text.printable import one_line
 
 if TYPE_CHECKING:
     from everthread.settings import Settings

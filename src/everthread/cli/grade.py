@@ -10,12 +10,12 @@ import typer
 from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation
 from everthread.cli.options import BranchOption, ConversationArgument, ReserveOption, WindowOption, branch_name
-from everthread.cli.output import one_line
 from everthread.context.budget import Budget, output_reserve_of
 from everthread.core.clock import system_clock
 from everthread.core.nouns import Ref
 from everthread.imports.find import find_conversation
 from everthread.replay import Trial, read_transcript
+from everthread.text.printable import one_line
 
 _USUAL_WINDOW = Budget().window
 _SHOWN = 20

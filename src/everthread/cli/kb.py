@@ -11,9 +11,10 @@ import typer
 from everthread.cli.app import app, command
 from everthread.cli.errors import ExitCode, print_error
 from everthread.cli.invocation import Invocation
-from everthread.cli.output import counted, format_time, one_line, printable
+from everthread.cli.output import counted, format_time
 from everthread.core.errors import Invalid
 from everthread.core.nouns import MAX_PAGE
+from everthread.text.printable import one_line, printable
 
 if TYPE_CHECKING:
     from everthread.core.documents import Document, PassageHit

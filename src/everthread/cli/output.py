@@ -10,13 +10,14 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+
+from everthread.text.printable import one_line, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,19 +27,8 @@ if TYPE_CHECKING:
 Styled = tuple[str, str]
 """Text and its rich style, such as "bold"; "" for none."""
 
-_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _UNBOUNDED = 100_000
 """The width if stdout is not a terminal: a row is never cut or folded there."""
-
-
-def printable(text: str) -> str:
-    """The text with control characters escaped; newlines and tabs stay."""
-    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), text.replace("\r\n", "\n"))
-
-
-def one_line(text: str) -> str:
-    """The same, on a single line."""
-    return " ".join(printable(text).split("\n")).replace("\t", " ")
 
 
 def cut(text: str, most: int) -> str:

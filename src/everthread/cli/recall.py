@@ -11,8 +11,9 @@ import typer
 from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation
 from everthread.cli.options import ConversationArgument, SecretsOption
-from everthread.cli.output import Styled, format_time, one_line, printable
+from everthread.cli.output import Styled, format_time
 from everthread.imports.find import find_conversation
+from everthread.text.printable import one_line, printable
 from everthread.text.secrets import redact_secrets
 
 if TYPE_CHECKING:

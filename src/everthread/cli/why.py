@@ -10,10 +10,11 @@ import typer
 
 from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation
-from everthread.cli.output import counted, one_line
+from everthread.cli.output import counted
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.turns import Turn, TurnQuery
 from everthread.imports.find import find_conversation, only_one
+from everthread.text.printable import one_line
 
 if TYPE_CHECKING:
     from everthread.context.read_view import SeenContext

@@ -6,10 +6,13 @@ import logging
 import sys
 from collections.abc import Callable
 from functools import cached_property
+from io import StringIO
 from typing import TYPE_CHECKING, Literal, TextIO
 
+from everthread.text.printable import one_line, printable
+
 if TYPE_CHECKING:
-    from structlog.typing import Processor
+    from structlog.typing import EventDict, ExcInfo, Processor
 
 Style = Literal["console", "json"]
 
@@ -39,11 +42,25 @@ class LineFormatter(logging.Formatter):
         renderer: list[Processor] = (
             [processors.format_exc_info, processors.JSONRenderer(sort_keys=True)]
             if self._wanted_style == "json"
-            else [dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=dev.plain_traceback)]
+            else [_clean_texts, dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=_write_traceback)]
         )
         return stdlib.ProcessorFormatter(
             foreign_pre_chain=shared, processors=[stdlib.ProcessorFormatter.remove_processors_meta, *renderer]
         )
+
+
+def _clean_texts(_logger: object, _method: str, said: EventDict) -> EventDict:
+    """What is logged may quote a message, or what another program answered: it must not move the cursor, write to the
+    clipboard, or look like a line of its own. JSON escapes all that by itself."""
+    return {name: one_line(value) if isinstance(value, str) else value for name, value in said.items()}
+
+
+def _write_traceback(into: TextIO, raised: ExcInfo) -> None:
+    from structlog import dev  # noqa: PLC0415 - startup
+
+    traced = StringIO()
+    dev.plain_traceback(traced, raised)
+    into.write("\n".join(f"  {line}" for line in printable(traced.getvalue()).split("\n")))
 
 
 class StderrHandler(logging.StreamHandler[TextIO]):

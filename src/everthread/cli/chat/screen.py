@@ -20,7 +20,7 @@ from rich.markdown import Markdown
 from rich.status import Status
 from rich.text import Text
 
-from everthread.cli.output import Output, counted, cut, one_line, printable
+from everthread.cli.output import Output, counted, cut
 from everthread.core.turn_events import (
     Compacted,
     Done,
@@ -32,6 +32,7 @@ from everthread.core.turn_events import (
     ToolResult,
     TurnEvent,
 )
+from everthread.text.printable import one_line, printable
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 _REDRAW_SECONDS = 0.08

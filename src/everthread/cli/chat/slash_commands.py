@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from everthread.cli.output import counted, cut, format_bytes, format_time, one_line
+from everthread.cli.output import counted, cut, format_bytes, format_time
 from everthread.compaction.policy import window_bounds
 from everthread.context import read_view
 from everthread.context.budget import Budget
@@ -17,6 +17,7 @@ from everthread.context.message_format import calls_of
 from everthread.core.errors import EverthreadError, Invalid, NotFound
 from everthread.core.nouns import Message, Ref
 from everthread.history import export as exporting
+from everthread.text.printable import one_line
 from everthread.turn.listing import agent_part
 from everthread.turn.request import TurnOptions
 
