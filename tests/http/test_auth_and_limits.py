@@ -125,6 +125,19 @@ async def test_on_its_own_machine_whoever_comes_is_local_but_no_page_from_elsewh
             assert (await client.get("/metrics", headers=headers)).status_code in (401, 403)
 
 
+@pytest.mark.parametrize("what", ["image", "script", "iframe", "video", "style", "empty"])
+async def test_no_image_script_or_frame_of_another_page_is_answered(
+    what: str, et: Everthread, settings: Settings
+) -> None:
+    """A browser sends no `Origin` with them."""
+    async with client_of(create_app(et, settings, needs_key=False)) as client:
+        foreign = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": what, "Sec-Fetch-Mode": "no-cors"}
+        answer = await client.get("/api/v1/conversations", headers=foreign)
+        assert (answer.status_code, answer.json()["code"]) == (403, "foreign_origin")
+        for own in ({"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}, {"Sec-Fetch-Dest": "document"}):
+            assert (await client.get("/api/v1/conversations", headers={**foreign, **own})).status_code == 200
+
+
 PAGE = "http://localhost:3000"
 
 

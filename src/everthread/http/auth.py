@@ -231,13 +231,20 @@ def _check_same_machine(headers: Headers, trusted_origins: frozenset[str]) -> No
             next_step="Use http://127.0.0.1, or send a key.",
         )
     origin = headers.get("origin")
-    if origin is not None and _parts_of_url(origin).netloc != headers.get("host") and origin not in trusted_origins:
+    is_foreign = origin is not None and _parts_of_url(origin).netloc != headers.get("host")
+    if (is_foreign and origin not in trusted_origins) or (origin is None and _is_part_of_foreign_page(headers)):
         raise HttpProblem(
             403,
             "foreign_origin",
             "requests from pages of other sites need an API key",
             next_step="Name the origin of the page in the setting cors_origins, or send a key.",
         )
+
+
+def _is_part_of_foreign_page(headers: Headers) -> bool:
+    """An image, a script or a frame of another site is asked for without an `Origin`. That site cannot read the answer,
+    but asking alone may cost us an export, or break off a run. A link that somebody follows is none."""
+    return headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-dest") != "document"
 
 
 def _parts_of_url(url: str) -> SplitResult:
