@@ -138,6 +138,22 @@ async def test_no_image_script_or_frame_of_another_page_is_answered(
             assert (await client.get("/api/v1/conversations", headers={**foreign, **own})).status_code == 200
 
 
+async def test_no_cache_on_the_way_may_give_one_owners_answer_to_another(app: FastAPI, et: Everthread) -> None:
+    """A cache knows whose an answer is by Authorization at most, and not by X-Api-Key."""
+    async with client_of(app, await key_for(et, "alice")) as alice:
+        await alice.post("/api/v1/conversations", json={"id": "c"})
+        await alice.post("/api/v1/conversations/c/files", files={"file": ("a.txt", b"hello")})
+        for path in (
+            "conversations",
+            "conversations/c",
+            "conversations/c/messages",
+            "conversations/c/files/a.txt",
+            "x",
+        ):
+            answer = await alice.get(f"/api/v1/{path}")
+            assert answer.headers["cache-control"] == "no-store", path
+
+
 PAGE = "http://localhost:3000"
 
 

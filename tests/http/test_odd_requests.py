@@ -260,7 +260,16 @@ async def test_no_number_cursor_or_value_is_a_defect(app: FastAPI, et: Everthrea
     assert [one for one in told if one[1] >= 500] == []
 
 
-FILES = ("scripted:{}", "SCRIPTED:{}", " scripted :{}", "scripted\n:{}", "gguf:{}", "local:{}", "scripted")
+FILES = (
+    "scripted:{}",
+    "SCRIPTED:{}",
+    " scripted :{}",
+    "scripted\n:{}",
+    "gguf:{}",
+    "local:{}",
+    "scripted",
+    "huggingface:{}",
+)
 
 
 @pytest.mark.parametrize("owner_is_admin", [False, True])

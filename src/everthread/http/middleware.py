@@ -125,7 +125,11 @@ def _end_span(span: trace.Span, method: str, route: str, status: int) -> None:
 
 # -- security headers ------------------------------------------------------------------------------------------------
 
-_ALWAYS = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"))
+_ALWAYS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),  # whose answer it is stands in X-Api-Key, which no cache between us looks at
+)
 _ON_HTML = (
     (
         b"content-security-policy",
@@ -138,8 +142,8 @@ _ON_HTML = (
 
 
 class SecurityHeadersMiddleware:
-    """Tells browsers to guess no types, frame nothing and load nothing from elsewhere, unless a response says
-    otherwise."""
+    """Tells browsers to guess no types, frame nothing and load nothing from elsewhere, and caches to keep nothing, unless
+    a response says otherwise."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

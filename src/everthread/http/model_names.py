@@ -9,6 +9,9 @@ from everthread.compaction.policy import NO_MODEL
 from everthread.core.errors import Invalid
 from everthread.settings import Settings
 
+_ON_THIS_MACHINE = frozenset({"gguf", "scripted", "local", "huggingface"})
+"""Providers whose models are files: LangChain's loads a folder of this name, or downloads and runs it."""
+
 
 def check_summary_model(changes: Mapping[str, object], in_effect: str | None, settings: Settings) -> None:
     """The same for the model that writes summaries. What is in effect may be sent back."""
@@ -23,7 +26,7 @@ def check_model(name: str | None, settings: Settings, field: str = "model") -> N
         return
     if name == LOCAL_DEFAULT and not configured_models(settings):
         return
-    if name.partition(":")[0].strip().lower() in ("gguf", "scripted", "local"):
+    if name.partition(":")[0].strip().lower() in _ON_THIS_MACHINE:
         raise Invalid(
             "only the settings of the server may name a model on its machine; name a provider and its model, such as "
             "openai:gpt-5-mini",
