@@ -114,6 +114,15 @@ class KilledServer:
         self._process = None
         self._stack.close()  # waits until the process is gone, so that its port and its locks are free
 
+    async def pause(self, seconds: float) -> None:
+        """As a machine does that swaps, or is moved: it stands still, and goes on as if no time had passed."""
+        assert self._process is not None
+        self.is_up.clear()
+        self._process[0].send(signal.SIGSTOP)
+        await asyncio.sleep(seconds)
+        self._process[0].send(signal.SIGCONT)
+        self.is_up.set()
+
     async def stop(self) -> float:
         """As an operator does, with SIGTERM; how many seconds it took to be gone."""
         assert self._process is not None

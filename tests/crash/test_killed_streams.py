@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import time
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="needs everthread[server]")
 
+from everthread.runs.engine import LEASE_SECONDS
 from tests.crash.conftest import NewUrl
 from tests.crash.stream_clients import Clients, clients_of
 from tests.crash.stream_judge import Run
@@ -24,6 +26,7 @@ from tests.forkserver import ForkServer
 
 KILLS = 4
 LONG_KILLS = int(os.environ.get("STREAM_KILLS", "300"))
+PAUSES = 3
 RESTARTS = 10
 """Of each of two servers."""
 READERS = 60
@@ -229,6 +232,31 @@ async def test_the_runs_of_a_server_that_never_comes_back_are_ended_by_another(
                 dying = clients.dice.choice(clients.servers.all)
                 clients.count_in_flight(dying)
                 clients.servers.kill_for_good(dying)
+            await clients.judge_all()
+        report = await clients.conclude()
+        print(report)
+        assert not clients.tally.violations, report
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("store", ["postgres"])
+async def test_a_server_that_stands_still_for_longer_than_its_leases_doubles_nothing_when_it_goes_on(
+    store: str, forkserver: ForkServer, new_url: NewUrl, tmp_path: Path
+) -> None:
+    """Another one has ended its runs by then, and what it was about to write comes too late."""
+    async with clients_of(
+        forkserver, new_url(migrated=True), tmp_path, servers=2, seed=SEED, patience_seconds=READERS_PATIENCE_SECONDS
+    ) as clients:
+        for number in range(PAUSES):
+            async with asyncio.TaskGroup() as working:
+                for work in _round(clients, number):
+                    working.create_task(work)
+                await clients.until_in_flight(8)
+                paused = clients.dice.choice(clients.servers.all)
+                clients.count_in_flight(paused)
+                await paused.pause(LEASE_SECONDS + 4)
+                clients.servers.kills += 1  # the clients of a round ask until then
+                clients.servers.back_at = time.monotonic()
             await clients.judge_all()
         report = await clients.conclude()
         print(report)
