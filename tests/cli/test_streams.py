@@ -160,6 +160,23 @@ def on_a_terminal(fork: Fork, *arguments: str, env: dict[str, str]) -> bytes:
     return written
 
 
+@pytest.mark.parametrize(
+    "command",
+    [["export", "c", "--format", "html"], ["export", "c", "--format", "md"], ["sql", "SELECT 1 AS 'a\x1b[2Jb'"]],
+    ids=["html", "markdown", "a column's name"],
+)
+def test_a_file_printed_to_a_terminal_is_escaped_and_in_a_pipe_is_as_it_is(
+    fork: Fork, quick: Quick, command: list[str]
+) -> None:
+    quick("append", "c", input=[user("clipboard \x1b]52;c;QUJD\x07 C1 \x9b31m", name="na\x1bme")])
+    written = on_a_terminal(fork, *command, env={"NO_COLOR": "1"})
+    assert written.strip()
+    assert not {"\x1b", "\x07", "\x9b"} & set(written.decode())
+    if command[0] == "export":
+        with fork(*command) as process:
+            assert "\x9b" in process.rest().out
+
+
 @pytest.mark.parametrize("command", [["ls"], ["show", "c"]])
 def test_colours_are_for_terminals_that_want_them(fork: Fork, quick: Quick, command: list[str]) -> None:
     quick("append", "c", input=[user("x")])

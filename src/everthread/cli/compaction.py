@@ -219,7 +219,7 @@ def _print_diff(cli: Invocation, compared: CompactionDiff, full: bool) -> None:
     if one.struck:
         struck = counted(len(one.struck), "sentence")
         cli.out.pieces([(f"\nstruck from it, {struck} that the messages do not say\n", "bold")])
-        cli.out.pieces((f"× {printable(line)}\n", "yellow") for line in one.struck)
+        cli.out.pieces((f"× {line}\n", "yellow") for line in one.struck)
     _print_facts(cli, "facts in both", compared.facts_kept, full)
     _print_facts(cli, "facts only in the originals", compared.facts_only_in_originals, full)
 

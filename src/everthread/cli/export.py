@@ -12,6 +12,7 @@ import typer
 
 from everthread.cli.app import app, command
 from everthread.cli.invocation import Invocation
+from everthread.cli.output import for_terminal
 from everthread.core.errors import Conflict, Invalid
 from everthread.imports.find import find_conversation
 
@@ -82,7 +83,7 @@ async def _write(output: Path | None, pieces: AsyncIterator[bytes]) -> int:
     size = 0
     if output is None:
         async for piece in pieces:
-            sys.stdout.buffer.write(piece)
+            sys.stdout.buffer.write(for_terminal(piece))
             size += len(piece)
         return size
     part = output.with_name(f".{output.name}.part")

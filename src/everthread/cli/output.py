@@ -76,6 +76,11 @@ def discard_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def for_terminal(content: bytes) -> bytes:
+    """A file's content as stdout gets it: as it is, but for what a terminal would obey."""
+    return printable(content.decode(errors="replace")).encode() if sys.stdout.isatty() else content
+
+
 class Output:
     """Where a command's results go. With `json`, stdout carries JSON and nothing else."""
 
@@ -102,6 +107,7 @@ class Output:
 
     def pieces(self, pieces: Iterable[Styled]) -> None:
         """Styled text. Without colours rich is bypassed: `show` may print 100,000 messages."""
+        pieces = ((printable(text), style) for text, style in pieces)
         if _has_colours():
             from rich.text import Text  # noqa: PLC0415 - startup
 
@@ -113,10 +119,11 @@ class Output:
         """A table; marks before a column's name say what gives way in a narrow terminal (`everthread.cli.table`)."""
         from everthread.cli.table import build  # noqa: PLC0415 - startup
 
+        names = [one_line(column) for column in columns]  # a query may name them as it likes
         cells = [[one_line(str(cell)) for cell in row] for row in rows]
         self.draw(
             lambda console: console.print(
-                build(columns, cells, console.width if sys.stdout.isatty() else None, _has_colours())
+                build(names, cells, console.width if sys.stdout.isatty() else None, _has_colours())
             )
         )
 

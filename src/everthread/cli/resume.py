@@ -12,7 +12,7 @@ import typer
 from everthread.cli.app import app, command
 from everthread.cli.conversations import message_id_of
 from everthread.cli.invocation import Invocation
-from everthread.cli.output import counted
+from everthread.cli.output import counted, for_terminal
 from everthread.core.errors import Invalid
 from everthread.imports.find import find_conversation
 
@@ -63,7 +63,7 @@ async def resume(
             cli.out.note(f"{made.left_out} images or files are not in it: only text and tool calls are written")
         _note_damage(cli, made)
         if str(output) == "-":
-            sys.stdout.buffer.write(made.content)
+            sys.stdout.buffer.write(for_terminal(made.content))
             return
         await note_written(et, cli.owner, made)
     path = made.path if output is None else output
