@@ -143,3 +143,30 @@ async def test_an_erase_cut_off_before_its_rewrite_is_finished_at_the_next_openi
     async with everthread.open(address) as et:
         assert server.run_sql(unfinished, name) == "0"
         assert (await et.verify()).erased == 2
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+@pytest.mark.parametrize(
+    "point", ["erase.words_removed", "erase.payloads_blanked", "erase.recorded", "erase.compacted"]
+)
+async def test_an_erase_in_which_the_server_is_restarted_is_whole_or_not_begun(
+    point: str,
+    mode: StopMode,
+    address: str,
+    server: OwnServer,
+    at: Callable[[str, Callable[[], None]], None],
+) -> None:
+    def restart() -> None:
+        server.stop(mode)
+        server.start()
+
+    async with everthread.open(address) as et:
+        conv = await et.conversations.create()
+        await conv.append(BATCH)
+        at(point, restart)
+        report = await et.erase(conversation=conv.id)
+        assert report.entries == 2
+    async with everthread.open(address) as et:
+        assert server.run_sql("SELECT count(*) FROM erasures WHERE finished_at IS NULL", name_of(address)) == "0"
+        assert server.run_sql("SELECT count(*) FROM erasures", name_of(address)) == "1"
+        assert (await et.verify()).erased == 2

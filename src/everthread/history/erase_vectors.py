@@ -18,7 +18,7 @@ async def erase_vectors(vectors: Vectors, store: Store, report: EraseReport) -> 
     except StoreError as problem:
         left = f"vectors {vectors.about}, until a process reaches it ({problem})"
         return replace(report, cannot_reach=(*report.cannot_reach, left))
-    left = f"files that hold vectors {vectors.about}, until it compacts them"
+    left = f"files that hold vectors {vectors.about}, until it removes deleted rows (Milvus Lite may never)"
     reached = {**report.reached, "vectors": report.reached.get("vectors", 0) + gone}
     return replace(report, reached=reached, cannot_reach=(*report.cannot_reach, left))
 
