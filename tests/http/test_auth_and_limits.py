@@ -138,6 +138,18 @@ async def test_no_image_script_or_frame_of_another_page_is_answered(
             assert (await client.get("/api/v1/conversations", headers={**foreign, **own})).status_code == 200
 
 
+@pytest.mark.parametrize("charset", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+async def test_brackets_are_counted_whatever_the_body_is_encoded_in(charset: str, app: FastAPI, et: Everthread) -> None:
+    """A byte of ∀ looks like a quote there, behind which brackets would not be counted."""
+    body = '{"title": "∀", "metadata": ' + '{"a": ' * 200 + "1" + "}" * 201
+    async with client_of(app, await key_for(et, "alice")) as alice:
+        answer = await alice.post(
+            "/api/v1/conversations", content=body.encode(charset), headers={"Content-Type": "application/json"}
+        )
+        assert (answer.status_code, answer.json()["detail"]) == (422, "the body is not UTF-8.")
+        assert (await alice.get("/api/v1/conversations")).json()["items"] == []
+
+
 async def test_no_cache_on_the_way_may_give_one_owners_answer_to_another(app: FastAPI, et: Everthread) -> None:
     """A cache knows whose an answer is by Authorization at most, and not by X-Api-Key."""
     async with client_of(app, await key_for(et, "alice")) as alice:

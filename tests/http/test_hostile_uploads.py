@@ -7,6 +7,7 @@ import json
 import os
 import resource
 import zlib
+from base64 import b64encode
 from collections.abc import AsyncIterator, Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -179,6 +180,23 @@ async def test_a_message_in_an_archive_that_nests_too_deep_is_refused(alice: htt
     lines = list(of_small_entries(1, "alice"))
     entry = json.loads(lines[2])
     entry["entry"]["raw"] = '{"role":"user","content":' + "[" * 5_000 + "]" * 5_000 + "}"
+    lines[2] = json.dumps(entry).encode() + b"\n"
+    archive = zstandard.ZstdCompressor().compress(b"".join(lines))
+    answer = await alice.post(f"{API}/import", content=archive, headers=ZSTD)
+    assert answer.status_code == 422
+    assert "nested deeper" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("charset", ["utf-16-le", "utf-16", "utf-32"])
+async def test_a_message_in_an_archive_is_not_deeper_than_it_seems_in_other_encodings(
+    charset: str, alice: httpx.AsyncClient
+) -> None:
+    """`json` guesses them, and a byte of ∀ looks like a quote, behind which brackets would not be counted."""
+    lines = list(of_small_entries(1, "alice"))
+    entry = json.loads(lines[2])
+    raw = '{"role":"user","x":"∀","content":' + "[" * 5_000 + "]" * 5_000 + "}"
+    del entry["entry"]["raw"]
+    entry["entry"]["raw64"] = b64encode(raw.encode(charset)).decode()
     lines[2] = json.dumps(entry).encode() + b"\n"
     archive = zstandard.ZstdCompressor().compress(b"".join(lines))
     answer = await alice.post(f"{API}/import", content=archive, headers=ZSTD)

@@ -25,6 +25,8 @@ def nesting_depth(text: bytes, enough: int) -> int:
     parser's own stack has no room for more than some hundred levels."""
     if text.count(b"[") + text.count(b"{") <= enough:
         return 0
+    if b"\x00" in text:  # UTF-16 or UTF-32, which `json` guesses: there half a letter may look like a quote
+        return enough + 1
     depth = deepest = 0
     for found in _STRINGS_AND_BRACKETS.finditer(text):
         first = found[0][:1]

@@ -345,6 +345,8 @@ class BodyLimitMiddleware:
 
     async def _checked_body(self, receive: Receive) -> Receive:
         body = await read_body(receive)
+        if b"\x00" in body:  # parsers guess UTF-16 and UTF-32, in which brackets are counted wrongly
+            raise HttpProblem(422, "invalid", "the body is not UTF-8", next_step="Send JSON as UTF-8.")
         if nesting_depth(body, self._limits.depth) > self._limits.depth:
             raise HttpProblem(
                 422,
