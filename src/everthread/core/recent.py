@@ -8,14 +8,14 @@ emptied with `forget_on_erase`.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 _clear_others: list[Callable[[], object]] = []
-_all_recent: WeakSet[Recent] = WeakSet()
+_all_recent: WeakSet[Recent[Any, Any]] = WeakSet()
 
 
 def forget_on_erase(clear: Callable[[], object]) -> None:
