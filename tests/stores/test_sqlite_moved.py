@@ -1,10 +1,12 @@
-"""A database whose file loses its name while it is open: nothing is acknowledged that is gone with the process."""
+"""A database whose file loses its name, or is migrated, while it is open: nothing is acknowledged that would be lost."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -70,3 +72,15 @@ async def test_a_file_that_is_put_back_goes_on(tmp_path: Path) -> None:
         assert (await et.verify()).ok
     async with everthread.open(f"sqlite:///{file}", worker=False) as et:
         assert (await (await et.conversations.get(conv.id)).message(receipt.id)).text == "hello"
+
+
+async def test_a_process_that_is_older_than_the_tables_by_now_writes_no_more(tmp_path: Path) -> None:
+    """As when the package is upgraded beside a running server, and a command opens the database."""
+    file = tmp_path / "t.db"
+    async with everthread.open(f"sqlite:///{file}", worker=False) as et:
+        conv = await et.conversations.create()
+        await conv.append(ADDED)
+        with closing(sqlite3.connect(file)) as newer:
+            newer.execute("UPDATE schema_version SET version = version + 1")
+            newer.commit()
+        assert "upgrade everthread" in await refused(conv)

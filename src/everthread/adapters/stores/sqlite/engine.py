@@ -26,10 +26,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
 
-from everthread.adapters.stores import blocking
+from everthread.adapters.stores import blocking, schema
 from everthread.adapters.stores.change_signals import ChangeSignals
 from everthread.adapters.stores.sqlite import statements as sql
-from everthread.adapters.stores.sqlite.files import DAMAGE, connect, identity, prepare, translated
+from everthread.adapters.stores.sqlite.files import DAMAGE, connect, identity, prepare, read_version, translated
 from everthread.adapters.stores.sqlite.id_index import IdIndex
 from everthread.adapters.stores.sqlite.indexing import BATCH, MOST_UNINDEXED, index_some, is_behind
 from everthread.adapters.stores.sqlite.unindexed import UnindexedTexts
@@ -47,7 +47,8 @@ _MOST_IDLE = 16
 _QUIET_SECONDS = 0.1
 """How long no writer must have come before the index catches up; a caller that was just answered is back sooner."""
 _IDENTIFY_SECONDS = 0.1
-"""How long it is believed that the file still has its name: asking at each call would take a tenth of a short one."""
+"""How long it is believed that the file still has its name, and its tables their version: asking at each call would
+take a tenth of a short one."""
 _GROUP = 256
 """How many callers share one commit at most: enough for any fsync, and no caller waits for long."""
 
@@ -124,7 +125,7 @@ class Engine:
         prepare(path)
         self._writer_connection = connect(path, lambda: self.blobs)
         self._identity = identity(path)
-        self._identified_at = time.monotonic()
+        self._identified_at = self._version_read_at = time.monotonic()
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="everthread-reader")
         self._writer = threading.Thread(target=self._run_writer, name="everthread-writer", daemon=True)
         self._writer.start()
@@ -195,6 +196,14 @@ class Engine:
                 "that have it open, and remove the -wal and -shm beside it, which are of the other"
             )
         self._identified_at = now
+
+    def _check_version(self) -> None:
+        """A newer everthread may have brought the tables up to date meanwhile: it knows what it expects of rows, and we
+        do not."""
+        now = time.monotonic()
+        if now - self._version_read_at >= _IDENTIFY_SECONDS:
+            schema.refuse_newer(read_version(self._writer_connection) or schema.VERSION)
+            self._version_read_at = now
 
     def _reader(self) -> sqlite3.Connection:
         """An idle connection, or a new one."""
@@ -311,6 +320,7 @@ class Engine:
             self.waits.observe(now - request.submitted_at)
         try:
             self._check_identity()
+            self._check_version()
             if group[0].in_transaction:
                 _commit_together(self._writer_connection, group)
             else:
