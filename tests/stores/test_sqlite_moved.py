@@ -1,4 +1,4 @@
-"""A database whose file loses its name, or is migrated, while it is open: nothing is acknowledged that would be lost."""
+"""A database whose file loses its name, or is migrated, while it is open: nothing is acknowledged that is lost."""
 
 from __future__ import annotations
 
