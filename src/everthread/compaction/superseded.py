@@ -57,8 +57,7 @@ _BRIEF_REACH = 6
 
 def may_replace(text: str) -> bool:
     """Whether a statement may replace an earlier one; the wording decides, so that few are compared."""
-    statement = _statement(text)
-    return statement.revises or bool(statement.slots) or statement.settles
+    return _statement(text).may_replace
 
 
 def said_later(sources: Sequence[Source]) -> list[tuple[int, str]]:
@@ -136,11 +135,10 @@ def mark_superseded(
 ) -> list[SummaryLine]:
     """The lines, each that one of the later statements (seq and text) replaced with its mark. What was `said` at each
     seq shows whether a statement is about something that no line tells."""
-    told = [(seq, without_label(text)) for seq, text in later if not _only_asks(text)]
-    changing = [(seq, _statement(text)) for seq, text in told if may_replace(text)]
+    changing = [(seq, told) for seq, text in later if (told := _told(text)).may_replace and not _only_asks(text)]
     if not changing:
         return list(lines)
-    by = _replacing(lines, [_statement(without_label(line.text)) for line in lines], changing, said)
+    by = _replacing(lines, [_told(line.text) for line in lines], changing, said)
     return [
         replace(line, text=line.text + _MARKS[language][by[at].in_part].format(seq=by[at].seq)) if at in by else line
         for at, line in enumerate(lines)
@@ -224,6 +222,10 @@ class _Statement:
         return [words for one in cues.denied(self.text) if (words := _words(one))]
 
     @cached_property
+    def may_replace(self) -> bool:
+        return self.revises or bool(self.slots) or self.settles
+
+    @cached_property
     def is_for_once(self) -> bool:
         return cues.is_for_once(self.text)
 
@@ -260,7 +262,14 @@ def _statement(text: str) -> _Statement:
     return _Statement(text)
 
 
+@lru_cache(maxsize=4_096)
+def _told(line: str) -> _Statement:
+    """What a line tells, without who said it."""
+    return _statement(without_label(line))
+
+
 forget_on_erase(_statement.cache_clear)
+forget_on_erase(_told.cache_clear)
 
 
 def _replacing(
