@@ -10,11 +10,16 @@ interrupted              cancelled, or interrupted: its process died or was stop
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from everthread.conversation import Conversation
 from everthread.core.turns import RUN_KIND, Turn, TurnState
 from everthread.history.turn_intents import HIDDEN
+
+MAX_RUNS = 1000
+"""How many runs of a thread a stream of it follows."""
+_FIRST_PAGE, _PAGE = 20, 500
 
 RunStatus = Literal["pending", "running", "success", "error", "interrupted", "timeout"]
 
@@ -34,6 +39,23 @@ STATES_OF: Mapping[str, tuple[TurnState, ...]] = {
 def is_visible_run(turn: Turn) -> bool:
     """Whether a row is a run, and neither deleted nor rolled back."""
     return turn.kind == RUN_KIND and not turn.metadata.get(HIDDEN)
+
+
+async def visible_runs(
+    thread: Conversation, *, most: int, states: Sequence[TurnState] = (), since: int = 0
+) -> list[Turn]:
+    """The newest runs of a thread, newest first; with `since`, only those from this number on. The first page is small:
+    readers who look for new runs mostly find none."""
+    found: list[Turn] = []
+    cursor = None
+    while len(found) < most:
+        page = await thread.turns(
+            states=states, cursor=cursor, limit=min(most, _FIRST_PAGE if cursor is None else _PAGE)
+        )
+        found += (turn for turn in page.items if turn.number >= since and is_visible_run(turn))
+        if (cursor := page.next_cursor) is None or page.items[-1].number <= since:
+            break
+    return found[:most]
 
 
 def run_error(turn: Turn) -> dict[str, Any] | None:

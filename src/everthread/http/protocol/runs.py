@@ -20,7 +20,7 @@ from everthread.core.errors import Conflict, NotFound
 from everthread.core.ids import check_id, new_id
 from everthread.core.nouns import Ref
 from everthread.core.turn_events import END, ERROR
-from everthread.core.turns import RUN_KIND, Turn, TurnQuery, TurnState
+from everthread.core.turns import RUN_KIND, Turn, TurnQuery
 from everthread.http.admission import Slot
 from everthread.http.dependencies import ConversationId, PathId, RequestModel
 from everthread.http.middleware import quote_id
@@ -42,7 +42,7 @@ from everthread.http.protocol.graph_stream import LIFECYCLE
 from everthread.http.protocol.graphs import OpenGraphs
 from everthread.http.protocol.run_events import RunEvent
 from everthread.http.protocol.run_request import Mode, RunBody, RunRequest, parse_run_request
-from everthread.http.protocol.run_rows import STATES_OF, RunStatus, is_visible_run, run_out
+from everthread.http.protocol.run_rows import STATES_OF, RunStatus, run_out, visible_runs
 from everthread.http.protocol.serialization import dumps
 from everthread.http.sse import EventStreamResponse, encode_frame
 
@@ -342,20 +342,9 @@ async def list_runs(
     states = STATES_OF.get(status, ()) if status is not None else ()
     if status is not None and not states:
         return LangGraphResponse([])
-    found = await _visible_runs(thread, states, offset + limit)
+    found = await visible_runs(thread, most=offset + limit, states=states)
     rows = [run_out(turn) for turn in found[offset:]]
     return LangGraphResponse(select_fields(rows, select))
-
-
-async def _visible_runs(thread: Conversation, states: Sequence[TurnState], count: int) -> list[Turn]:
-    found: list[Turn] = []
-    cursor = None
-    while len(found) < count:
-        page = await thread.turns(states=states, cursor=cursor, limit=count)
-        found += filter(is_visible_run, page.items)
-        if (cursor := page.next_cursor) is None:
-            break
-    return found[:count]
 
 
 @router.get("/threads/{thread_id}/runs/{run_id}")

@@ -43,7 +43,7 @@ from everthread.http.protocol.graph_stream import INTERRUPTS, NAMESPACE, TIMESTA
 from everthread.http.protocol.graphs import OpenGraphs
 from everthread.http.protocol.run_events import RunEvent
 from everthread.http.protocol.run_request import RunBody
-from everthread.http.protocol.run_rows import is_visible_run, run_error
+from everthread.http.protocol.run_rows import MAX_RUNS, run_error, visible_runs
 from everthread.http.protocol.runs import start_run
 from everthread.http.protocol.serialization import JsonObject, dumps
 from everthread.http.protocol.threads import newest_run
@@ -51,7 +51,6 @@ from everthread.http.sse import EventStreamResponse, encode_frame
 from everthread.runs.stored_events import POLL_SECONDS
 
 router = APIRouter(tags=["LangGraph: events"])
-_MAX_RUNS = 1000
 _CUSTOM = "custom:"
 Channel = Annotated[
     str,
@@ -243,10 +242,8 @@ async def _thread_events(graphs: OpenGraphs, graph_runs: GraphRuns, ref: Ref) ->
 
 async def _runs_v2(thread: Conversation) -> list[Turn]:
     """The thread's version 2 runs, oldest first."""
-    found = (await thread.turns(limit=_MAX_RUNS)).items
-    return [
-        turn for turn in reversed(found) if is_visible_run(turn) and turn.metadata.get("kwargs", {}).get("version") == 2
-    ]
+    found = await visible_runs(thread, most=MAX_RUNS)
+    return [turn for turn in reversed(found) if turn.metadata.get("kwargs", {}).get("version") == 2]
 
 
 class _StreamEvent(NamedTuple):

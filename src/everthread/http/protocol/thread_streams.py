@@ -16,20 +16,17 @@ from starlette.responses import Response
 from everthread.conversation import Conversation
 from everthread.core.errors import Invalid
 from everthread.core.nouns import Ref
-from everthread.core.turns import Turn
 from everthread.http.protocol.dependencies import EVENT_STREAM, GraphRunsDep, ListParameter, ThreadDep
 from everthread.http.protocol.graph_runs import GraphRuns
 from everthread.http.protocol.graph_stream import LIFECYCLE
 from everthread.http.protocol.run_events import RunEvent
-from everthread.http.protocol.run_rows import is_visible_run
+from everthread.http.protocol.run_rows import MAX_RUNS, visible_runs
 from everthread.http.protocol.runs import LastEventId
 from everthread.http.sse import EventStreamResponse, encode_frame
 from everthread.runs.stored_events import POLL_SECONDS
 
 router = APIRouter()
 ThreadMode = Literal["run_modes", "lifecycle", "state_update"]
-_MAX_RUNS = 1000
-_PAGE = 20
 _EVENT_ID = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15}))?")
 
 
@@ -88,8 +85,8 @@ async def _follow_runs(
     with graph_runs.watched(ref) as watch:
         while True:
             watch.clear()
-            waiting = await _runs(thread, last)
-            for turn in waiting:
+            waiting = await visible_runs(thread, most=MAX_RUNS, since=last.run)
+            for turn in reversed(waiting):
                 after = last.event if turn.number == last.run else 0
                 if not (skips_ended and turn.state.is_final):
                     async for batch in graph_runs.follow(ref, turn.id, after):
@@ -99,15 +96,3 @@ async def _follow_runs(
             skips_ended = False
             if not waiting:
                 await watch.wait(POLL_SECONDS)
-
-
-async def _runs(thread: Conversation, since: EventPosition) -> list[Turn]:
-    """The thread's runs from a number on, oldest first. Usually there are no new ones, and one page is read."""
-    found: list[Turn] = []
-    cursor = None
-    while len(found) < _MAX_RUNS:
-        page = await thread.turns(cursor=cursor, limit=_PAGE)
-        found += (turn for turn in page.items if turn.number >= since.run)
-        if (cursor := page.next_cursor) is None or page.items[-1].number <= since.run:
-            break
-    return [turn for turn in reversed(found) if is_visible_run(turn)]
