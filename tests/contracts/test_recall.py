@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from everthread import Context, Conversation, Everthread
 from everthread.context import find_violations
+from everthread.core.nouns import Ref
+from everthread.recall.memory_extraction import ExtractionOptions, extract_memories
 from tests.contracts.message_helpers import says
 from tests.contracts.views import check, tell, text_of, tight
 
@@ -180,10 +182,11 @@ async def test_what_was_changed_since_says_so_where_it_is_recalled_and_when_it_i
     assert seen.is_same
 
 
-async def test_an_order_stands_once_in_a_request(conv: Conversation) -> None:
+async def test_an_order_stands_once_in_a_request(et: Everthread, conv: Conversation) -> None:
     order = "Never mention the harpsichord to Aunt Wilhelmina."
     await conv.append([says(order), {"role": "assistant", "content": "Noted."}])
-    await conv.remember(order, kind="instruction")
+    await extract_memories(et.store, Ref(conv.owner, conv.id), ExtractionOptions())
+    assert (await et.memories.list(conv.owner)).items
     await tell(conv, 20)
     await conv.append([says("Write to Aunt Wilhelmina about the harpsichord.")])
     await conv.compact()

@@ -135,7 +135,8 @@ def mark_superseded(
 ) -> list[SummaryLine]:
     """The lines, each that one of the later statements (seq and text) replaced with its mark. What was `said` at each
     seq shows whether a statement is about something that no line tells."""
-    changing = [(seq, told) for seq, text in later if (told := _told(text)).may_replace and not _only_asks(text)]
+    told = [(seq, one) for seq, text in later if (one := _told(text)).may_replace and not _only_asks(text)]
+    changing = [(seq, _statement(cues.without_unchanged(one.text))) for seq, one in told]
     if not changing:
         return list(lines)
     by = _replacing(lines, [_told(line.text) for line in lines], changing, said)
@@ -182,6 +183,15 @@ class _Statement:
     @cached_property
     def numbers(self) -> Mapping[str, frozenset[str]]:
         return _numbers(self.text)
+
+    @cached_property
+    def ids(self) -> frozenset[str]:
+        """The numbers by which it names one of several things: order 7740."""
+        return frozenset(match[1] for match in _ID.finditer(self.text))
+
+    @cached_property
+    def digits(self) -> frozenset[str]:
+        return frozenset(_DIGITS.findall(self.text))
 
     @cached_property
     def revises(self) -> bool:
@@ -288,10 +298,14 @@ def _replacing(
         for at, line in enumerate(lines)
         if line.last_seq < newest and line.section in _MARKED_SECTIONS and "[#" not in line.text
     ]
+    named = [told[at].text for at in open_to] if any(told[at].ids for at in open_to) else []
+    known = {match[1] for text in (*named, *(texts.values() if named else ())) for match in _ID.finditer(text)}
     for at, index, share in _shared(told, open_to, [change for _, change in changing]):
         (seq, change), line, own = changing[index], lines[at], told[at]
         if seq <= line.last_seq or _is_exception(change, own) or _says_so_itself(own, change):
             continue
+        if own.ids and own.ids.isdisjoint(change.digits) and not known.isdisjoint(change.digits):
+            continue  # it names another one
         if _takes_back(change, own, line.section, often):
             surely[index].append(at)
         elif _takes_value_back(change, own) or _changes(change, own, line.section, share):
@@ -475,7 +489,8 @@ def _changes_what_was_told(later: _Statement, own: _Statement, section: Section,
 
 def _leaves_something(later: _Statement, own: _Statement) -> bool:
     """Whether more is told than what it changes: of a van on the 27th for 240 quid another day leaves the price."""
-    return bool(own.values.keys() - later.values.keys()) or any(
+    untouched = own.values.keys() - later.values.keys() or own.numbers.keys() - later.numbers.keys()
+    return bool(untouched) or any(
         len(_distinct(kind, values)) > max(1, len(_distinct(kind, later.values[kind])))
         for kind, values in own.values.items()
     )
@@ -690,6 +705,7 @@ def _amounts(text: str) -> Iterator[tuple[str, str]]:
 
 _CODE = re.compile(r"(?<![\w-])([A-Z]{1,5})[ -]?(\d{2,6})(?![\w.,:]?\d)")
 _LONG_NUMBER = re.compile(r"(?<![\d\w.,-])\+?\d(?:[ /-]?\d){6,17}(?!\d)")
+_READING = re.compile(r"\b([A-Za-z]{3,15})(?: is|:|=)? (\d{4,6})\b(?![.:,]?\d)")
 _PHONE_DIGITS = 7
 
 
@@ -699,6 +715,8 @@ def _numbers(text: str) -> Mapping[str, frozenset[str]]:
     found: defaultdict[str, set[str]] = defaultdict(set)
     for match in _CODE.finditer(text):
         found[match[1].lower()].add(match[2])
+    for match in _READING.finditer(text):
+        found[match[1].lower()].add(match[2])
     for match in _LONG_NUMBER.finditer(text):
         digits = "".join(filter(str.isdigit, match[0]))
         if len(digits) >= _PHONE_DIGITS:
@@ -707,6 +725,10 @@ def _numbers(text: str) -> Mapping[str, frozenset[str]]:
 
 
 _STAMP = re.compile(r"\[\d{1,2}:\d\d(?::\d\d)?\]")
+_ID = re.compile(
+    r"(?:\b(?i:order|ticket|invoice|booking|case|flat|number|no\.?)|#|订单|单号|工单|编号|合同|房间) ?#?(\d{3,})(?!\d)"
+)
+_DIGITS = re.compile(r"\d{3,}")
 _TOPIC = re.compile(r"(?:^|(?<=[，。；：！？,;:\s]))([\u4e00-\u9fff]{2})")
 _ADDRESS = re.compile(
     r"\b(?<!not )(?<!n't )(?<!dont )(?i:call me|address me as)"

@@ -61,7 +61,7 @@ _REVISION = _cue(
     instead|rather|chang(?:e|ed|ing) (?:my|our) mind|no longer|no more|any ?more|cancel\\w*|scrap|call(?:ed)? off
     (?:switch|mov|chang|push|postpon|shift|delay)(?:e|ed|es|ing)?(?: [\\w'-]+){0,5}? (?:to|until|by)
     (?:put|placed|gave) (?:us|me|it|them|him|her) (?:on|at|in|for) (?:the )?(?:\\d|mon|tue|wed|thu|fri|sat|sun)\\w*
-    can only (?:do|make|come|deliver)
+    can only (?:do|make|come|deliver)|can'?t (?:do |make |on )?the \\d\\w*
     (?:mon|tues|wednes|thurs|fri|satur|sun)day,? (?:and )?not (?:on )?(?:mon|tues|wednes|thurs|fri|satur|sun)day
     (?:rais|lower|increas|reduc|extend|bump|renam)(?:e|ed|es|ing|s)?(?: [\\w'-]+){0,5}? (?:to|until|by)
     (?:mov|chang|push|postpon|shift|rais|lower|extend)(?:e|ed|es|ing)?\\b[^.;!?]{1,60}? from [^.;!?]{1,40}? to
@@ -77,7 +77,8 @@ _REVISION = _cue(
     (?:you|u) (?:can|may) (?:use|write|add|send|include|mention|have)(?: [\\w'-]+){1,5} again
     no,? sorry|sorry,? no|typo|mistyped|misspel(?:t|led)|mis(?:read|heard)
     wrong (?:number|date|day|time|name|address|amount)
-    got (?:that|it|the \\w+) wrong|my mistake|wrong [a-z]+,? it'?s|corrected:?|moved (?:us|me|it|them)
+    got (?:that|it|the \\w+) wrong|(?<=\\d )sorry|slip(?:s|ped)? to|my mistake
+    wrong [a-z]+,? it'?s|corrected:?|moved (?:us|me|it|them)
     wait,? no|no,? wait|scratch that|correction|i meant|sorry,? (?:it'?s|make it|has to be|i meant|\\d|one|two|three)
     (?:\\d+|one|two|three|four|five|six|seven|eight)(?: \\w+){0,2},? not (?:\\d+|one|two|three|four|five|six|seven)
     (?:go|come|switch)(?:ing)? back to|(?<![\\w-])\\d{1,2}(?: [a-z]+)? again|turn(?:ed)? (?:it |[\\w-]+ )?(?:off|on)
@@ -88,8 +89,8 @@ _REVISION = _cue(
     """,
     """
     (?:打|写|输|说|记|搞|看|弄|听)错|口误|笔误|应该是|更正|可以(?:再|重新)?用.{0,8}了|.{1,8}(?:又)?可以(?:再)?用了
-    改成|改为|改到|改用|改在|改回|改名|换成|换到|换回|取消|不要了|算了|不用.{0,12}了|不去.{0,6}了|推迟|延期|延后|提前到|作废|收回|换人
-    (?:改|挪|移|换)(?:到|成|为|了)|没空|不行|还是(?:用|去|坐|选|要|叫|吃|订|走|住|买|按)|而不是|不是.{1,12}[，,]|不再|改主意|恢复|冻结
+    改成|改为|变成|改到|改用|改在|改回|改名|换成|换到|换回|取消|不要了|算了|不用.{0,12}了|不去.{0,6}了|推迟|延期|延后|提前到|作废|收回|换人
+    (?:改|挪|移|换)(?:到|成|为|了|\\d)|没空|不行|还是(?:用|去|坐|选|要|叫|吃|订|走|住|买|按)|而不是|不是.{1,12}[，,]|不再|改主意|恢复|冻结
     (?:delay|move|postpone|reschedule|shift|push)d? ?[到了]|更新[:：]
     (?:提高|降低?|调高?|加|减少?|涨|增加|缩短?|延长|升)到|又(?:能|可以|要|想|会|开始|改|换|回到|[吃喝用]).{0,6}了|(?:不用|不必|别)再|(?:换|改)(?!衣|车|天|乘)[\u4e00-\u9fff]{2}
     """,
@@ -188,9 +189,9 @@ _RULE = _cue(
     """
     以后.{0,14}(?:都|别|不要|请|一律|要|先|只|不|提前)|从(?:现在|今天|今)(?:起|开始)|今后|一律|永远|始终
     (?:^|(?<=[，。；：,;]))(?:请|以后)?每次.{0,10}(?:都|请|用|先|要)|(?:^|(?<=[，。；：,;\\s请]))一直(?:用|要|以|按|给|保持|称|叫|都)|请(?:一直|始终|总是|务必|勿|不要|别|只|叫)|切勿|务必|千万|绝对?(?:不|别)
-    任何时候|(?:无论|不管|不论).{1,14}都|凡是|记住|牢记|(?:不要|别|不能|不得|不准|禁止|不可|不许|勿)(?:在|把|给|用|提|问)
-    (?:不要|别|不能|不得|不准|禁止|不可|不许|勿)(?:叫|说|出现|打印|泄露|透露|发|写|自动|直接|擅自|动|碰|联系|打电话|加)
-    (?<![我他她它们])只(?:用|能用|许|在|订|买|坐|住|选|发)|(?<!已经)统一(?:用|使用|写成|按)|(?:用|以)(?:中文|英文|英语|日语|德语|法语|繁体)|叫我|称呼我
+    任何时候|(?:无论|不管|不论).{1,14}都|凡是|记住|牢记|(?:不要|别|(?<!能)不能|不得|不准|禁止|不可|不许|勿)(?:在|把|给|用|提|问)
+    (?:不要|别|(?<!能)不能|不得|不准|禁止|不可|不许|勿)(?:叫|说|出现|打印|泄露|透露|发|写|自动|直接|擅自|动|碰|联系|打电话|加)
+    (?<![我他她它们])只(?:用|能用|许|在|(?:订|买|坐)(?![了过一二两三四五\\d]))|(?<!已经)统一(?:用|使用|写成|按)|(?:用|以)(?:中文|英文|英语|日语|德语|法语|繁体)|叫我|称呼我
     (?:回答|回复|答复|说话|解释).{0,6}(?:[短长]|简[短洁单明]|精简|详细|正式|口语化?|通俗)一?[点些]|(?:回答|回复|答复)[^，。]{0,8}(?:别|不要|请|先)|别.{0,2}啰嗦
     """,
 )
@@ -210,7 +211,7 @@ _PERSONAL = _cue(
     my (?:mother|father|doctor|boss)(?:'s| is| are)
     """,
     """
-    (?<![不没])(?<!没有)过敏|不耐受?|忌口|不吃|不能吃|不喝|不能喝|素食|吃素|清真|糖尿病|怀孕|孕妇|高血压|血[压糖](?:有点|很|偏|太)?高|心脏病|支架|痛风|哮喘|色盲|左撇子|轮椅
+    (?<![不没])(?<!没有)过敏|不耐受?|忌口|不吃|不能吃|不喝|不能喝|素食|吃素|清真|糖尿病|怀孕|孕妇|高血压|血[压糖](?:有点|很|偏|太)?高|心脏病|支架|痛风|晕[车船机]|哮喘|色盲|左撇子|轮椅
     (?:膝盖|腰|腿脚?|心脏|眼睛|耳朵)(?:都|也|一直|有点)?不(?:好|行|便|方便)|不能(?:爬山|爬楼|久站|久坐|走远)
     我(?:叫|姓)[^你他她了]|我是(?:一|个|名|做|搞|学|程序|医|老师|产品|设计|左)|我住|我家在|我在.{1,10}(?:工作|上班|上学|读)
     我的?(?:生日|邮箱|电话|手机号?|地址)|我更?(?:喜欢|偏好|习惯)(?!了)|我(?:不喜欢|讨厌|害怕|怕)
@@ -261,7 +262,7 @@ _PERSONAL_SIGNS = tuple(
 )
 _REVISION_SIGNS = tuple(
     "instead|rather|chang|longer|any more|anymore|no more|cancel|scrap|call|switch|mov|push|postpon|shift|delay|not "
-    "|put|placed|gave|can only"
+    "|put|placed|gave|can only|slip|can't|cant "
     "|after all|thought|forget|mind|drop|work|now|off|booked|rais|lower|increas|reduc|extend|bump|renam|make |back to"
     "|turn|again|gone|through|freeze|stop |wait|scratch|correction|meant|sorry|typo|wrong|mist|miss|mish|misr".split(
         "|"
@@ -647,6 +648,18 @@ def doubts(sentence: str) -> bool:
 def settles(sentence: str) -> bool:
     """It tells what was asked or not known before, without naming it: `it's`, 是."""
     return _SETTLES.match(sentence) is not None
+
+
+_UNCHANGED = re.compile(
+    r"[,;，；] ?(?:(?:and|but) )?[^,;.!?，；。！？]{1,24}?"
+    r" ?(?:\b(?i:stays?(?: the same| as it is)?|remains?(?: the same)?|unchanged)|不变|照旧|还是\d[^,;，；。！？]{0,6})"
+    r"(?=[,;.!，；。！]|$)"
+)
+
+
+def without_unchanged(sentence: str) -> str:
+    """The sentence without what it says is to stay as it was: cut travel, marketing stays."""
+    return _UNCHANGED.sub("", sentence)
 
 
 def _groups(pattern: re.Pattern[str], sentence: str) -> list[str]:
