@@ -6,7 +6,9 @@
 corrected, or nothing is (`.` marks a message that still holds, `~ 1 5` says that message 5 replaces message 1). With
 each come true sentences and lies, most of them an opposite or a name that nobody said, at the start of the sentence.
 They were written before the rules were changed and halved by the hash of each; `open.txt` was looked at, `sealed.txt`
-is sealed by the hash in `sealed.sha256`: its lines were not looked at, its figures were read after each change.
+is sealed by the hash in `sealed.sha256`: its lines were not looked at, its figures were read after each change. In the
+near-misses of `near_open.txt` and `near_sealed.txt`, "mixed" among them, two things have the same day, amount or
+number, and one is changed; the second file was opened once, at the end.
 
 - struck, caught: the true sentences and the lies of a model's summary that the gate strikes
 - marked: of the messages that were replaced, those whose line says by which one, or that are not told at all, where the

@@ -298,6 +298,25 @@ def test_conversations_that_change_their_mind_are_told_as_published(
     assert row["wrongly marked %"] == 0
 
 
+@pytest.mark.parametrize(
+    ("half", "language", "marked"),
+    [
+        ("near_sealed", "en", 100),
+        ("near_sealed", "zh", 50),
+        ("near_sealed", "mixed", 66),
+        ("near_open", "en", 100),
+        ("near_open", "zh", 78),
+        ("near_open", "mixed", 100),
+    ],
+)
+def test_of_two_things_alike_the_one_that_was_changed_is_marked_as_published(
+    half: str, language: str, marked: int
+) -> None:
+    row = measure(half, language)
+    assert row["marked %"] >= marked
+    assert row["wrongly marked %"] == 0
+
+
 def test_the_sealed_conversations_are_those_that_were_sealed() -> None:
     for line in (FOLDER / "sealed.sha256").read_text("utf-8").splitlines():
         sealed, name = line.split()

@@ -51,10 +51,22 @@ OTHERS = [
     "It stopped raining, stop by later.",
     "以后再说吧。",
     "每次下雨他就头疼。",
+    "这家店每次排队都要一小时",
+    "朋友说以后都不来这家店了",
+    "老师说从今天起要多读书",
 ]
 
 
-@pytest.mark.parametrize("text", WISHES)
+@pytest.mark.parametrize(
+    "text",
+    [
+        *WISHES,
+        "use 24-hour times in every table",
+        "amounts always with two decimals",
+        "文件名统一用小写加下划线",
+        "叫我阿哲就可以",
+    ],
+)
 def test_what_shall_always_or_never_be_is_a_wish(text: str) -> None:
     assert is_wish("user", text)
     assert not is_wish("assistant", text)

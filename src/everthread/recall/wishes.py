@@ -13,12 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from everthread.core.queries import Term
+from everthread.text.cues import orders_for_good, without_others_words
 
 MAX_WISHES = 5
 """So many are lifted for a question: those that have most to do with it, else the newest."""
 _MAX_READ = 60
 _MAX_READ_CHARACTERS = 1_200
 """Who says more at once tells something; a wish is said in its first sentences, or briefly."""
+_BRIEF_CHARACTERS = 320
+"""Of a message of one thought all that orders for good is a wish."""
 
 CUES = tuple(
     Term(token=token)
@@ -54,7 +57,7 @@ _WISH = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _CHINESE_WISH = re.compile(
-    r"以后(?:都|请|别|不要|就|一律|[^。！？]{0,12}(?:一律|都|用))|今后|从现在(?:起|开始)|从今|每次(?:都|[^。！？]{0,10}(?:都|请|用|先|要))|一律|凡是?[^。！？]{1,20}(?:先|都|要|别|不要|不用)"
+    r"以后(?:都|请|别|不要|就|一律|[^。！？]{0,12}(?:一律|都|用))|今后|从现在(?:起|开始)|从今|一律|凡是?[^。！？]{1,20}(?:先|都|要|别|不要|不用)"
     r"|请(?:一直|始终|永远)|(?:^|[，,。])(?:请)?(?:不要|别)(?:再)?(?:给我|用|说|安排|推荐|写)|回答(?:我|问题)|(?:的时候|时)(?:请|先|都|记得)"
 )
 _REQUEST = re.compile(
@@ -165,7 +168,11 @@ def is_wish(role: str, text: str) -> bool:
     start = text[:_MAX_READ_CHARACTERS]
     if _WISH.search(start):
         return True
-    return not start.rstrip().endswith(("?", "？")) and _CHINESE_WISH.search(start) is not None
+    if start.rstrip().endswith(("?", "？")):
+        return False
+    if len(text) <= _BRIEF_CHARACTERS and orders_for_good(start):
+        return True
+    return _CHINESE_WISH.search(without_others_words(start)) is not None
 
 
 def _is_either(role: str, text: str) -> bool:

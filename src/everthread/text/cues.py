@@ -146,7 +146,10 @@ _LASTING = _cue(
     其实|更正|不对|说错|记错|截止|预算
     """,
 )
-_PAST = r"been|had|was|were|is|are|has|did|does|got|came|went|saw|made|wanted|\w{2,}[^eb\s]ed\b"
+_PAST = (
+    r"again|heard|seen|thought|knew|said|met|felt|ate|told|tried|been|had|was|were|is|are|has|did|does|got|came|went|saw"
+    r"|made|wanted|\w{2,}[^eb\s]ed\b"
+)
 _BEFORE_ORDER = "and but so or then also ok hey btw just please pls plz kindly to should must shall may can".split()
 _OPENS_CLAUSE = "|".join((r"(?<![A-Za-z'’)] )", *(rf"(?<=\b{word} )" for word in _BEFORE_ORDER)))
 _ALWAYS_OR_NEVER = rf"""
@@ -158,7 +161,7 @@ _RULE = _cue(
     + r"""
     (?:you|we|they|it|must|should|shall|may|can) (?:should |must |may |can )(?:always|never) [a-z]+
     from now on|going forward|at all times|under no circumstances|(?:must|may|shall) not|mustn't|by default
-    (?:keep|bear) (?:(?:that|this|it) )?in mind|(?<!i )remember (?:that|this|to|i|my|we)
+    (?:keep|bear) (?:(?:that|this|it) )?in mind|(?<!i )remember (?:that|this|i|my|we)
     (?:every|each) time (?:i|you|we)|stop (?:giving|showing|telling|asking|sending|calling) me
     (?<!you )(?<!we )(?<!i )must (?:start|begin|end|contain|include|carry|mention)
     (?<!you )(?<!we )(?<!i )must be (?:signed|approved|reviewed|written)
