@@ -200,11 +200,11 @@ def test_recall_shows_what_was_said_around_a_hit_where_that_is_asked_for(talk: Q
     assert "before" not in talk("recall", "c1", "lighthouse", "--json").json["hits"][0]
 
 
-def test_a_grade_of_what_was_all_in_view_is_no_percentage(talk: Quick) -> None:
+def test_a_grade_of_what_used_nothing_again_is_no_percentage(talk: Quick) -> None:
     graded = talk("grade", "c1", "--fail-under", "100")
     assert graded.code == 0
     assert "%" not in graded.out
-    assert "says nothing about recall" in graded.err
+    assert "nothing to grade" in graded.err
     assert talk("grade", "c1", "--json").json["recalled_percent"] is None
 
 

@@ -72,10 +72,15 @@ async def grade(
             if more := len(graded.missing) - len(rows):
                 cli.out.note(f"and {more} more; --json shows all")
             cli.out.note("to bring more back, set EVERTHREAD_RECALL_TOP_K higher or use a larger --window")
-        if not graded.beyond_view:
+        if not graded.uses:
             cli.out.note(
-                "no rare fact from beyond the view was used again, so this says nothing about recall; "
-                f"try a smaller window, such as --window {max(_LEAST_WINDOW, window // 8)}"
+                "nothing to grade: no number, id, date or path that one message alone had said was used again later"
+            )
+        elif not graded.beyond_view:
+            smaller = max(_LEAST_WINDOW, window // 8)
+            hint = f"; try a smaller window, such as --window {smaller}" if smaller < window else ""
+            cli.out.note(
+                f"all were in the model's view, as messages or in a summary, so this says nothing about recall{hint}"
             )
     if fail_under is not None and recalled is not None and recalled < fail_under:
         raise typer.Exit(_FAILED)

@@ -96,7 +96,11 @@ async def _figures(
 
 def _read_policy(file: Path) -> Mapping[str, Any]:
     """The fields a file sets: at its top, or in its table `compaction`, as in everthread.toml."""
-    text = file.read_text(encoding="utf-8")
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = getattr(problem, "strerror", None) or "not UTF-8"
+        raise Invalid(f"{file} cannot be read: {reason}", field="policy") from problem
     try:
         given = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
     except ValueError as problem:  # of both readers
