@@ -143,8 +143,18 @@ async def _values(et: Everthread, ref: Ref) -> AsyncIterator[dict[str, Any]]:
         for kept in page:
             for line in kept.line.split(b"\n") if any(sign in kept.line for sign in _SIGNS) else ():
                 if any(sign in line for sign in _SIGNS) and (value := _parsed(line)) is not None:
-                    yield value
+                    yield _without_texts(value)
         after = page[-1].seq
+
+
+def _without_texts(value: dict[str, Any]) -> dict[str, Any]:
+    """What of a line can have to do with tokens: a session has lines of gigabytes."""
+    inner = {name: _without(value[name], "content") for name in ("message", "payload") if name in value}
+    return {**_without(value, "toolUseResult", "attachment", "event"), **inner}
+
+
+def _without(value: Any, *names: str) -> Any:
+    return {name: one for name, one in value.items() if name not in names} if isinstance(value, dict) else value
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
