@@ -22,10 +22,11 @@ from mcp.types import TextContent
 
 from everthread.cli.errors import ExitCode
 from everthread.http.page import FOLDER as PAGE
-from everthread.imports.claude_code import ClaudeCodeReader
+from everthread.imports.claude_code import OUTPUTS, ClaudeCodeReader
 from everthread.imports.codex import CodexReader
 from tests.cli.conftest import Quick
 from tests.cli.shell import PATIENCE_SECONDS, PROGRAM, Shell
+from tests.imports import test_large_outputs as large_outputs
 from tests.imports.agent_files import (
     CWD,
     SESSION,
@@ -564,6 +565,22 @@ def test_a_resumed_session_whose_file_is_replaced_gives_only_what_follows(
     with path.open("ab") as file:
         file.write(as_lines([{**new, **later, "uuid": named("newer"), "more": 1}]))
     assert quick("watch", "--once", "--json").json["messages"] == 1
+
+
+def test_a_session_comes_back_with_its_large_outputs_beside_it(quick: Quick, home: Path) -> None:
+    path = claude_file(home, large_outputs.lines(large_outputs.saved()))
+    output = large_outputs.keep(path)
+    kept = output.read_bytes()
+    quick("watch", "--once")
+    output.unlink()
+    assert quick("resume", SESSION).code == 0
+    assert output.read_bytes() == kept
+    made = quick("resume", SESSION, "--at", "3", "--json").json
+    assert (path.parent / made["session_id"] / OUTPUTS / "b1.txt").read_bytes() == kept
+    assert b"persisted-output" in Path(made["path"]).read_bytes()  # the line is as it was
+    output.write_bytes(b"its own")
+    quick("resume", SESSION)
+    assert output.read_bytes() == b"its own"
 
 
 def test_the_command_that_continues_a_session_is_quoted_for_the_shell(quick: Quick, home: Path) -> None:

@@ -155,10 +155,10 @@ class ClaudeCodeReader:
 
     def _whole(self, result: NativeMessage) -> NativeMessage:
         """A result with its whole output, where that is in a file of its own."""
-        saved = _SAVED.match(text_in(result.payload["content"])[:_HEAD])
+        saved = saved_output(result.payload["content"])
         if saved is None:
             return result
-        output = _output_in(Path(self._project, saved[1], OUTPUTS, saved[2]))
+        output = _output_in(Path(self._project / saved))
         if output is None:
             return replace(result, replaces_nothing=True)
         return replace(result, payload={**result.payload, "content": output})
@@ -226,9 +226,15 @@ def _is_first(value: Mapping[str, Any]) -> bool:
     return "parentUuid" in value and value["parentUuid"] is None and value.get("logicalParentUuid") is None
 
 
+def saved_output(content: object) -> PurePath | None:
+    """The file with the whole output of which this result has the beginning, in the folder of its project."""
+    saved = _SAVED.match(text_in(content)[:_HEAD])
+    return None if saved is None or saved[1] == ".." else PurePath(saved[1], OUTPUTS, saved[2])
+
+
 def _output_in(path: Path) -> str | None:
     """What a tool gave, byte for byte; None where it is not there, or is no file of an agent's."""
-    if ".." in path.parts or path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_LINE_BYTES:
+    if path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_LINE_BYTES:
         return None
     try:
         return path.read_bytes().decode("utf-8", "surrogateescape") or None

@@ -10,10 +10,10 @@ import json
 import re
 import shlex
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 from uuid import uuid4
 
@@ -24,8 +24,9 @@ from everthread.core.errors import Conflict, Invalid, NotFound
 from everthread.core.imports import ImportSource
 from everthread.core.nouns import Message, Ref
 from everthread.core.payloads import block_type
+from everthread.imports.claude_code import OUTPUTS, saved_output
 from everthread.imports.follow import stored_path
-from everthread.imports.session import time_of
+from everthread.imports.session import BrokenEntry, dict_at, parse_line, time_of
 from everthread.imports.session_file import file_up_to, lines_of, main_source, source_path, whole_file
 from everthread.instance import Everthread
 
@@ -56,6 +57,8 @@ class NativeSession:
     """How many lines of the agent's own file are not in it because they are no JSON."""
     has_gaps: bool = False
     """Whether a part of the agent's own file is in the log no more, and so not in it."""
+    outputs: Mapping[PurePath, bytes] = field(default_factory=dict)
+    """Large outputs of tools that it names, by the files beside it in which Claude Code has them."""
 
     @property
     def command(self) -> str:
@@ -100,6 +103,7 @@ async def native_session(
             return NativeSession(
                 agent=agent, session_id=session_id, path=path, content=file.content, is_original=file.is_original,
                 cwd=cwd, restored=file.restored, unreadable=file.unreadable, has_gaps=file.has_gaps,
+                outputs=await _outputs(conversation, file.content),
             )  # fmt: skip
     else:
         file = await file_up_to(et, conversation, source, last_seq)
@@ -109,7 +113,34 @@ async def native_session(
     return NativeSession(
         agent=agent, session_id=fresh, path=_new_path(agent, fresh, cwd, home[agent]), content=content,
         is_original=False, cwd=cwd, restored=file.restored, unreadable=file.unreadable, has_gaps=file.has_gaps,
+        outputs=await _outputs(conversation, content),
     )  # fmt: skip
+
+
+async def _outputs(conversation: Conversation, content: bytes) -> dict[PurePath, bytes]:
+    """The large outputs that lines of Claude Code name, from the messages that have them whole."""
+    named: dict[object, PurePath] = {}
+    for line in content.splitlines():
+        value = _parsed(line) if OUTPUTS.encode() in line else {}
+        blocks = dict_at(value, "message").get("content")
+        for block in blocks if isinstance(blocks, list) else ():
+            if isinstance(block, dict) and (saved := saved_output(block.get("content"))) is not None:
+                named[block.get("tool_use_id")] = saved
+    found: dict[PurePath, bytes] = {}
+    branches = [branch async for branch in conversation.branches()] if named else []
+    for branch in branches:
+        async for message in conversation.messages(branch=branch):
+            whole, path = message.payload.get("content"), named.get(message.payload.get("tool_call_id"))
+            if message.role == "tool" and path is not None and isinstance(whole, str) and saved_output(whole) is None:
+                found[path] = whole.encode("utf-8", "surrogateescape")
+    return found
+
+
+def _parsed(line: bytes) -> dict[str, Any]:
+    try:
+        return parse_line(line) or {}
+    except BrokenEntry:
+        return {}
 
 
 def _is_other(path: Path, content: bytes) -> bool:
@@ -282,12 +313,18 @@ async def note_written(et: Everthread, owner: str, session: NativeSession) -> No
 
 
 def write_file(session: NativeSession, path: Path) -> bool:
-    """Write a session where there is no file yet; False where the same one is there already."""
-    if path.exists():
-        if path.read_bytes() == session.content:
-            return False
+    """Write a session where there is no file yet; False where the same one is there already. Where its agent looks for
+    it, it gets the large outputs beside it that are not there."""
+    is_new = not path.exists()
+    if not is_new and path.read_bytes() != session.content:
         raise Conflict(f"{path} exists and has other content; nothing was written: name another file with --output")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("xb") as file:
-        file.write(session.content)
-    return True
+    if is_new:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as file:
+            file.write(session.content)
+    if path.absolute() == session.path.absolute():
+        for name, output in session.outputs.items():
+            if not (beside := path.parent / name).exists():
+                beside.parent.mkdir(parents=True, exist_ok=True)
+                beside.write_bytes(output)
+    return is_new
