@@ -282,6 +282,14 @@ async def test_an_array_that_is_not_all_utf_8_is_read_and_named(et: Everthread, 
     assert (await imported(et, path)).problem_count == 0
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+async def test_an_export_in_utf_16_is_named(encoding: str, et: Everthread, tmp_path: Path) -> None:
+    path = tmp_path / "windows.json"
+    path.write_bytes(("\ufeff" + json.dumps([SHAREGPT])).encode(encoding))
+    counts = await imported(et, path)
+    assert counts.problems == [f"{path}: is not text in UTF-8"]
+
+
 async def test_circles_doubled_ids_and_nonsense_hurt_nobody(et: Everthread, tmp_path: Path) -> None:
     circle = {
         **CHATGPT, "conversation_id": "circle", "mapping": {

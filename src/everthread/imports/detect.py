@@ -21,6 +21,10 @@ ARCHIVE_MAGIC = b"\x28\xb5\x2f\xfd"
 _PACKINGS = (".zst", ".zstd")
 PACKED_LINES = tuple(f".jsonl{packing}" for packing in _PACKINGS)
 """How the name of a file of lines ends that its agent has packed."""
+_UTF_16 = tuple(
+    mark + sign.encode(name) for mark, name in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")) for sign in "[{"
+)
+"""How JSON in UTF-16 begins, as a shell on Windows writes it: who reads it says what is wrong with it."""
 _HEAD_BYTES = 1 << 20
 _MOST_LINES = 200
 _OPEN_ENDS = (b"{", b"[", b",", b":")
@@ -75,7 +79,7 @@ def detect(path: Path) -> Detected | None:
     if text.startswith(b"# aider chat started at "):
         return Detected(Shape.LINES, "aider")
     if not text.startswith((b"{", b"[")):  # else a document can be packed once more, as a JSON string
-        return Detected(Shape.DOCUMENT, "json") if text.startswith(b'"{') else None
+        return Detected(Shape.DOCUMENT, "json") if text.startswith((b'"{', *_UTF_16)) else None
     if _is_indented(text, is_whole=is_whole):
         return Detected(Shape.DOCUMENT, "json")
     found = _lines(text.split(b"\n"), is_whole=is_whole)
