@@ -125,7 +125,7 @@ async def test_what_opencode_says_an_answer_cost_is_added_up_by_its_newest_revis
     et: Everthread, tmp_path: Path
 ) -> None:
     path = tmp_path / ".local" / "share" / "opencode" / "opencode.db"
-    said = {"content": [{"type": "text", "text": "Yes."}], "model": {"id": "gpt-test"}}
+    said: dict[str, Any] = {"content": [{"type": "text", "text": "Yes."}], "model": {"id": "gpt-test"}}
     tokens = {"input": 5, "output": 10, "reasoning": 0, "cache": {"read": 3, "write": 2}}
     opencode(path, lambda connection: whole(connection, 1, "assistant", **said, tokens={**tokens, "output": 1}))
     await sweep(et, tmp_path)
