@@ -357,8 +357,8 @@ def seed(address: str) -> None:
 
 
 PROJECTS = {
-    "/home/ada/shop": [("Why does the login test fail on CI only?", 12), ("Move the cart to the new API", 41)],
-    "/home/ada/notes": [("Find the slowest query of the search", 23)],
+    "/srv/shop": [("Why does the login test fail on CI only?", 12), ("Move the cart to the new API", 41)],
+    "/srv/notes": [("Find the slowest query of the search", 23)],
 }
 
 
