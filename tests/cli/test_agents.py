@@ -12,6 +12,7 @@ import time
 import zipfile
 from contextlib import closing
 from pathlib import Path
+from signal import SIGKILL, SIGTERM
 
 import httpx
 import pytest
@@ -25,7 +26,7 @@ from everthread.http.page import FOLDER as PAGE
 from everthread.imports.claude_code import OUTPUTS, ClaudeCodeReader
 from everthread.imports.codex import CodexReader
 from tests.cli.conftest import Quick
-from tests.cli.shell import PATIENCE_SECONDS, PROGRAM, Shell
+from tests.cli.shell import PATIENCE_SECONDS, PROGRAM, Fork, Shell
 from tests.imports import test_large_outputs as large_outputs
 from tests.imports.agent_files import (
     CWD,
@@ -88,50 +89,56 @@ def test_a_folder_can_be_named_and_what_is_broken_is_told(quick: Quick, home: Pa
     assert "nothing in" in torn.err
 
 
-def test_what_is_written_while_it_watches_is_found_at_once(shell: Shell, home: Path) -> None:
+def test_what_is_written_while_it_watches_is_found_at_once(fork: Fork, quick: Quick, home: Path) -> None:
     path = claude_file(home)
-    with shell.start("watch", "--no-page", "--json") as watching:
-        try:
-            assert watching.stdout is not None
-            watching.stdout.readline()  # what there was
-            with path.open("ab") as file:
-                file.write(as_lines([claude_line("new", "a6", "user", "Something unheard of.", 60)]))
-            change = json.loads(watching.stdout.readline())
-            assert (change["agent"], change["messages"]) == ("claude-code", 1)
-            assert "unheard" in shell("search", "unheard").out
-            with path.open("ab") as file:
-                file.write(b"\x00\xff no JSON\n")
-            assert f"{path}:16: is not text" in json.loads(watching.stdout.readline())["not_read"]
-            path.unlink()
-            assert json.loads(watching.stdout.readline())["is_gone"] is True
-            for number in range(5):  # nothing is told of what was in a new folder before it was listened to
-                (home / "made").mkdir()
-                made = home / "made" / f"{number}.jsonl"
-                made.write_bytes(as_lines([claude_line("u1", None, "user", "Hello.", 1, sessionId=f"new-{number}")]))
-                (home / "made").rename(path.parent.parent / f"new-{number}")
-                assert json.loads(watching.stdout.readline())["path"].endswith(f"new-{number}/{number}.jsonl")
-        finally:
-            watching.terminate()
-            watching.wait(PATIENCE_SECONDS)
-    assert watching.returncode == 0
-    assert "unheard" in shell("search", "unheard").out
+    with fork("watch", "--no-page", "--json") as watching:
+        watching.stdout.readline()  # what there was
+        with path.open("ab") as file:
+            file.write(as_lines([claude_line("new", "a6", "user", "Something unheard of.", 60)]))
+        change = json.loads(watching.stdout.readline())
+        assert (change["agent"], change["messages"]) == ("claude-code", 1)
+        assert "unheard" in quick("search", "unheard").out
+        with path.open("ab") as file:
+            file.write(b"\x00\xff no JSON\n")
+        assert f"{path}:16: is not text" in json.loads(watching.stdout.readline())["not_read"]
+        path.unlink()
+        assert json.loads(watching.stdout.readline())["is_gone"] is True
+        for number in range(5):  # nothing is told of what was in a new folder before it was listened to
+            (home / "made").mkdir()
+            made = home / "made" / f"{number}.jsonl"
+            made.write_bytes(as_lines([claude_line("u1", None, "user", "Hello.", 1, sessionId=f"new-{number}")]))
+            (home / "made").rename(path.parent.parent / f"new-{number}")
+            assert json.loads(watching.stdout.readline())["path"].endswith(f"new-{number}/{number}.jsonl")
+        watching.send_signal(SIGTERM)
+        assert watching.wait() == 0
+    assert "unheard" in quick("search", "unheard").out
 
 
-@pytest.mark.parametrize("seconds", [0.6, 1.2])
-def test_a_killed_watcher_loses_and_doubles_nothing(shell: Shell, seconds: float) -> None:
+def _lines_kept(database: str) -> int:
+    """How far another process has come with what it imports."""
+    try:
+        with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+            return int(connection.execute("SELECT count(*) FROM import_lines").fetchone()[0])
+    except sqlite3.OperationalError:  # there is no database yet, or no table
+        return 0
+
+
+@pytest.mark.parametrize("lines", [1, 100])
+def test_a_killed_watcher_loses_and_doubles_nothing(shell: Shell, fork: Fork, quick: Quick, lines: int) -> None:
+    database = (shell.database or "").removeprefix("sqlite:///")
     for number in range(20):
         session = SESSION.replace("1111", f"{number:04}")
         path = shell.home / ".claude" / "projects" / "p" / f"{session}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(as_lines(claude_session()))
-    with shell.start("watch", "--no-page") as watching:
-        time.sleep(seconds)
-        watching.kill()
-        watching.wait(PATIENCE_SECONDS)
-    assert shell("watch", "--once").code == 0
-    assert json.loads(shell("verify", "--json").out)["messages"] == 20 * 11
-    assert shell("watch", "--once", "--json").json["messages"] == 0
-    database = (shell.database or "").removeprefix("sqlite:///")
+    with fork("watch", "--no-page") as watching:
+        while _lines_kept(database) < lines:
+            time.sleep(0.002)
+        watching.send_signal(SIGKILL)
+        assert watching.wait() == -SIGKILL
+    assert quick("watch", "--once").code == 0
+    assert quick("verify", "--json").json["messages"] == 20 * 11
+    assert quick("watch", "--once", "--json").json["messages"] == 0
     with closing(sqlite3.connect(database)) as connection:
         kept = connection.execute("SELECT line FROM import_lines ORDER BY source, first_byte").fetchall()
     assert b"".join(row[0] for row in kept) == as_lines(claude_session()) * 20
@@ -396,58 +403,49 @@ def test_an_mcp_client_asks_the_past_of_its_project_only(shell: Shell, quick: Qu
     assert "another project" in read
 
 
-def test_the_service_answers_mcp_clients_for_the_owner_of_the_key(shell: Shell, quick: Quick, home: Path) -> None:
+def test_the_service_answers_mcp_clients_for_the_owner_of_the_key(fork: Fork, quick: Quick, home: Path) -> None:
     quick("watch", "--once")
     keys = {owner: quick("key", "create", "--owner", owner).out.strip() for owner in ("local", "eve")}
-    with shell.start("serve", "--port", "0", "--json") as server:
-        assert server.stdout is not None
-        try:
-            address = json.loads(server.stdout.readline())["listening"]
+    with fork("serve", "--port", "0", "--json") as server:
+        address = json.loads(server.stdout.readline())["listening"]
 
-            async def ask(key: str, query: str = "") -> str:
-                headers = {"Authorization": f"Bearer {key}"}
-                async with (
-                    httpx.AsyncClient(headers=headers) as http,
-                    streamable_http_client(f"{address}/mcp{query}", http_client=http) as (reads, writes, _),
-                    ClientSession(reads, writes) as client,
-                ):
-                    await client.initialize()
-                    names = {tool.name for tool in (await client.list_tools()).tools}
-                    assert names == {"search_history", "recall", "read_messages", "list_sessions", "remember"}
-                    (answer,) = (await client.call_tool("search_history", {"query": "cookie"})).content
-                    return answer.text if isinstance(answer, TextContent) else ""
+        async def ask(key: str, query: str = "") -> str:
+            headers = {"Authorization": f"Bearer {key}"}
+            async with (
+                httpx.AsyncClient(headers=headers, timeout=PATIENCE_SECONDS) as http,
+                streamable_http_client(f"{address}/mcp{query}", http_client=http) as (reads, writes, _),
+                ClientSession(reads, writes) as client,
+            ):
+                await client.initialize()
+                names = {tool.name for tool in (await client.list_tools()).tools}
+                assert names == {"search_history", "recall", "read_messages", "list_sessions", "remember"}
+                (answer,) = (await client.call_tool("search_history", {"query": "cookie"})).content
+                return answer.text if isinstance(answer, TextContent) else ""
 
-            assert ID in asyncio.run(ask(keys["local"]))
-            assert ID in asyncio.run(ask(keys["local"], f"?project={CWD}"))
-            assert ID not in asyncio.run(ask(keys["local"], "?project=/srv/bob"))
-            assert ID not in asyncio.run(ask(keys["eve"]))
-            assert httpx.post(f"{address}/mcp", headers={"Authorization": "Bearer wrong"}, json={}).status_code == 401
-        finally:
-            server.terminate()
-            server.wait(PATIENCE_SECONDS)
+        assert ID in asyncio.run(ask(keys["local"]))
+        assert ID in asyncio.run(ask(keys["local"], f"?project={CWD}"))
+        assert ID not in asyncio.run(ask(keys["local"], "?project=/srv/bob"))
+        assert ID not in asyncio.run(ask(keys["eve"]))
+        assert httpx.post(f"{address}/mcp", headers={"Authorization": "Bearer wrong"}, json={}).status_code == 401
 
 
-def test_every_line_of_a_watch_for_programs_is_json(shell: Shell, home: Path) -> None:
-    with shell.start("watch", "--port", "0", "--json") as watching:
-        assert watching.stdout is not None
-        try:
-            first, second = (json.loads(watching.stdout.readline()) for _ in range(2))
-            assert first["page"].startswith("http://127.0.0.1:")
-            assert first["is_built"] is (PAGE / "index.html").is_file()
-            assert second["messages"] > 0
-        finally:
-            watching.terminate()
-            watching.wait(PATIENCE_SECONDS)
+def test_every_line_of_a_watch_for_programs_is_json(fork: Fork, home: Path) -> None:
+    with fork("watch", "--port", "0", "--json") as watching:
+        first, second = (json.loads(watching.stdout.readline()) for _ in range(2))
+        assert first["page"].startswith("http://127.0.0.1:")
+        assert first["is_built"] is (PAGE / "index.html").is_file()
+        assert second["messages"] > 0
 
 
-def test_what_cannot_be_imported_is_said_so_and_not_waited_for(shell: Shell, home: Path) -> None:
+def test_what_cannot_be_imported_is_said_so_and_not_waited_for(fork: Fork, quick: Quick, home: Path) -> None:
     pipe = home / "pipe.jsonl"
     os.mkfifo(pipe)
-    ran = shell("import", str(pipe))
+    with fork("import", str(pipe)) as importing:
+        ran = importing.rest()
     assert ran.code == ExitCode.USAGE
     assert "is a pipe or a device" in ran.err
     (home / "notes.txt").write_text("Nothing of interest.")
-    ran = shell("import", str(home / "notes.txt"))
+    ran = quick("import", str(home / "notes.txt"))
     assert ran.code == ExitCode.USAGE
     assert "no importable file found in" in ran.err
 
@@ -493,35 +491,30 @@ def test_one_thing_is_not_counted_in_the_plural(quick: Quick, home: Path) -> Non
     )
 
 
-def test_the_page_is_served_while_it_watches(shell: Shell, home: Path) -> None:
-    with shell.start("watch", "--port", "0") as watching:
-        assert watching.stdout is not None
+def test_the_page_is_served_while_it_watches(fork: Fork, home: Path) -> None:
+    with fork("watch", "--port", "0") as watching:
         address = watching.stdout.readline().decode().removeprefix("the page: ").strip()
-        try:
-            listed: list[dict[str, object]] = []
-            for _ in range(PATIENCE_SECONDS * 10):
-                listed = httpx.get(f"{address}/api/v1/conversations").json()["items"]
-                if len(listed) == 3:
-                    break
-                time.sleep(0.1)
-            assert ID in {one["id"] for one in listed}
-            assert "everthread" in httpx.get(address).text
-        finally:
-            watching.terminate()
-            assert watching.wait(PATIENCE_SECONDS) == 0
+        listed: list[dict[str, object]] = []
+        for _ in range(PATIENCE_SECONDS * 10):
+            listed = httpx.get(f"{address}/api/v1/conversations", timeout=PATIENCE_SECONDS).json()["items"]
+            if len(listed) == 3:
+                break
+            time.sleep(0.1)
+        assert ID in {one["id"] for one in listed}
+        assert "everthread" in httpx.get(address, timeout=PATIENCE_SECONDS).text
+        watching.send_signal(SIGTERM)
+        assert watching.wait() == 0
 
 
-def test_a_port_in_use_keeps_nobody_from_watching(shell: Shell, home: Path) -> None:
+def test_a_port_in_use_keeps_nobody_from_watching(fork: Fork, quick: Quick, home: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with shell.start("watch", "--port", str(port)) as watching:
-            assert watching.stderr is not None
+        with fork("watch", "--port", str(port)) as watching:
             assert f"127.0.0.1:{port}" in watching.stderr.readline().decode()
-            for _ in range(PATIENCE_SECONDS * 10):
-                if "cookie" in shell("search", "cookie").out:
-                    break
-            watching.terminate()
-            assert watching.wait(PATIENCE_SECONDS) == 0
+            while "cookie" not in quick("search", "cookie").out:
+                time.sleep(0.05)
+            watching.send_signal(SIGTERM)
+            assert watching.wait() == 0
 
 
 def test_a_session_that_was_resumed_from_a_point_gives_only_what_follows(quick: Quick, home: Path) -> None:

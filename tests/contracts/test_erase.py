@@ -55,6 +55,8 @@ async def test_what_was_recalled_of_an_erased_message_is_forgotten(et: Everthrea
     await et.erase(owner="local", conversation=conv.id, message="a")
     assert len(recent_candidates) == 0
     assert [hit.ids for hit in await conv.recall("beetle")] == [("b",)]
+
+
 REVERSED = "laregafobmulp"
 """Read backwards, a word that this module does not hold itself."""
 
