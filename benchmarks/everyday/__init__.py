@@ -2,7 +2,8 @@
 
 There are seven parts with nothing in common but their layout: `open.txt`, which recall is tuned on, `sealed.txt` of the
 same kinds, `later.txt`, half of whose kinds the others do not have, and two halves each of `lately` and `typed`. All
-but the first were written before the changes that they judge; what recall misses is read in the open ones only. Each kind is one or two conversations:
+but the first were written before the changes that they judge; what recall misses is read in the open ones only. Each
+kind is one or two conversations:
 
 - `statements`: one-line notes about unrelated things side by side, without answers; nothing near a note belongs to it;
 - `bursts`: a thing said in several short messages in a row, while others talk about something else in between;

@@ -444,9 +444,7 @@ def _takes_back(later: _Statement, own: _Statement, section: Section, often: fro
         is_enough = section in _DECIDED or (section == "standing" and later.corrects)
         if any(words <= own.words and (is_enough or len(words) > 1) for words in later.denied):
             return True
-    if later.allowed and own.forbids and any(words <= own.words for words in later.allowed):
-        return True
-    return False
+    return own.forbids and any(words <= own.words for words in later.allowed)
 
 
 def _takes_value_back(later: _Statement, own: _Statement) -> bool:

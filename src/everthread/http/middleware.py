@@ -142,8 +142,8 @@ _ON_HTML = (
 
 
 class SecurityHeadersMiddleware:
-    """Tells browsers to guess no types, frame nothing and load nothing from elsewhere, and caches to keep nothing, unless
-    a response says otherwise."""
+    """Tells browsers to guess no types, frame nothing and load nothing from elsewhere, and caches to keep nothing,
+    unless a response says otherwise."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
