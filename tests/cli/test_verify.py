@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from tests.cli.conftest import Quick
 from tests.cli.shell import user
+from tests.cli.test_prove import new_key
 
 
 @pytest.fixture
@@ -116,3 +118,29 @@ def test_erasures_are_listed_for_a_later_restore(kept: Quick) -> None:
         ("local", "c1", "m1"),
         ("ada", None, None),
     ]
+
+
+def test_heads_count_only_if_the_given_key_signed_each(kept: Quick, tmp_path: Path) -> None:
+    for name in ("ours", "theirs"):
+        private, public = new_key()
+        (tmp_path / f"{name}.pem").write_bytes(private)
+        (tmp_path / f"{name}.pub").write_bytes(public)
+    heads, key = tmp_path / "heads.jsonl", str(tmp_path / "ours.pub")
+    signed = kept("heads", "--key", str(tmp_path / "ours.pem")).out
+    lines = [json.loads(line) for line in signed.splitlines()]
+    bare = "".join(json.dumps({**head, "public_key": None, "signature": None}) + "\n" for head in lines)
+    files = {
+        "ours": signed,
+        "nobody's": kept("heads").out,
+        "another's": kept("heads", "--key", str(tmp_path / "theirs.pem")).out,
+        "changed": signed.replace('"count": 3', '"count": 1'),
+        "emptied": bare,
+    }
+    codes = {}
+    for whose, content in files.items():
+        heads.write_text(content)
+        codes[whose] = kept("verify", "--against", str(heads), "--key", key).code
+    assert codes == {"ours": 0, "nobody's": 2, "another's": 2, "changed": 2, "emptied": 2}
+    heads.write_text(signed)
+    assert kept("verify", "--against", str(heads), "--key", str(heads)).code == 2
+    assert kept("verify", "--key", key).code == 2

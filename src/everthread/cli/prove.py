@@ -22,6 +22,7 @@ from everthread.history.archive import entry_of
 from everthread.imports.find import find_conversation
 
 _PAGE = 500
+NEEDS_EXTRA = "signing needs an extra: pip install 'everthread[sign]'"
 KeyOption = Annotated[
     Path | None,
     typer.Option("--key", metavar="FILE", help="Sign with this Ed25519 key (`openssl genpkey -algorithm ed25519`)."),
@@ -58,7 +59,7 @@ def signed(head: dict[str, Any], pem: bytes) -> dict[str, Any]:
     try:
         return proof.sign(head, pem, to_micros(system_clock()))
     except ImportError as problem:
-        raise MissingExtra("signing needs an extra: pip install 'everthread[sign]'") from problem
+        raise MissingExtra(NEEDS_EXTRA) from problem
     except (ValueError, TypeError) as problem:
         raise Invalid(f"must be an unencrypted Ed25519 private key: {problem}", field="key") from problem
 

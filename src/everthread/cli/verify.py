@@ -14,12 +14,12 @@ from everthread.cli.app import app, command
 from everthread.cli.errors import ExitCode
 from everthread.cli.invocation import Invocation
 from everthread.cli.output import counted
-from everthread.cli.prove import KeyOption, read_key, signed
-from everthread.core.errors import Invalid
+from everthread.cli.prove import NEEDS_EXTRA, KeyOption, read_key, signed
+from everthread.core.errors import Invalid, MissingExtra
 from everthread.core.nouns import Head, Ref, VerifyReport
 from everthread.core.plain_words import not_json
 from everthread.core.ports import Log, Store
-from everthread.prove import Wrong, check_signature
+from everthread.prove import Wrong, check_signature, public_key_of
 
 if TYPE_CHECKING:
     from everthread.core.entries import Entry
@@ -40,11 +40,17 @@ async def verify(
     against: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Output of an earlier `heads`: nothing in it may be missing.")
     ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The public key (PEM) that must have signed each head."),
+    ] = None,
 ) -> None:
     """Recompute every hash and follow every chain. Exit code 5 if something is wrong."""
     from everthread.history import verify as verifying  # noqa: PLC0415 - startup
 
-    earlier = None if against is None else _read_heads(against)
+    if key is not None and against is None:
+        raise Invalid("is for the heads of --against; name their file", field="key")
+    earlier = None if against is None else _read_heads(against, None if key is None else _public_key(key))
     async with cli.open() as et:
         total = sum(info.entry_count for info in await et.store.maintenance.heads())
         with cli.out.progress("verifying", total) as step:
@@ -80,11 +86,20 @@ def print_report(cli: Invocation, report: VerifyReport) -> None:
         )
 
 
-def _read_heads(file: Path) -> list[Head]:
+def _public_key(file: Path) -> str:
+    try:
+        return public_key_of(read_key(file))
+    except ImportError as problem:
+        raise MissingExtra(NEEDS_EXTRA) from problem
+    except (ValueError, TypeError, Wrong) as problem:
+        raise Invalid(f"must be an Ed25519 public key: {problem}", field="key") from problem
+
+
+def _read_heads(file: Path, signer: str | None) -> list[Head]:
     heads = []
     for number, line in enumerate(file.read_bytes().splitlines(), 1):
         try:
-            heads.append(_head(json.loads(line)))
+            heads.append(_head(json.loads(line), signer))
         except (ValueError, RecursionError) as problem:
             raise Invalid(
                 f"{file}, line {number} is not a line of `everthread heads`: it is {not_json(problem)}"
@@ -98,9 +113,12 @@ def _read_heads(file: Path) -> list[Head]:
     return heads
 
 
-def _head(fields: dict[str, Any]) -> Head:
+def _head(fields: dict[str, Any], signer: str | None) -> Head:
+    if signer is not None and "signature" not in fields:
+        raise Wrong("it is not signed")
     if "signature" in fields:
-        check_signature(fields)
+        if signer not in (None, check_signature(fields)):
+            raise Wrong("it is not signed by the given key")
         fields = {name: value for name, value in fields.items() if name in Head.__slots__}
     head = Head(**fields)
     if not all(isinstance(number, int) for number in (head.count, head.changes)) or not all(
