@@ -138,6 +138,31 @@ async def test_what_a_tool_only_printed_is_no_file(et: Everthread, tmp_path: Pat
     assert await result_of(et) == said
 
 
+async def test_one_output_is_that_of_one_result(et: Everthread, tmp_path: Path) -> None:
+    more = [
+        claude_line(f"r{number}", "a1", "user", [tool_result("t1", saved())], 9) for number in range(2, 9)
+    ]  # what would make a file of kilobytes to a log of gigabytes
+    path = claude_file(tmp_path, [*lines(saved()), *more])
+    keep(path)
+    await follower(et).catch_up(path, "claude-code")
+    conversation = await et.conversations.get(ID)
+    texts = [message.text async for message in conversation.messages() if message.role == "tool"]
+    assert texts.count(saved()) == len(more)
+    assert len(texts) == 1 + len(more)
+
+
+async def test_outputs_that_many_sessions_of_a_zip_name_are_bounded(et: Everthread, tmp_path: Path) -> None:
+    path = tmp_path / "amplified.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr(f"p/{SESSION}/{OUTPUTS}/b1.txt", "x" * 1_000_000)
+        for number in range(20):
+            packed.writestr(f"p/agent-{number}.jsonl", as_lines(lines(saved())).replace(b"u1", str(number).encode()))
+    importer = Importer(et, "local", most_unpacked_bytes=5_000_000)
+    counts = await importer.import_path(path)
+    assert 10 < counts.problem_count < 20
+    assert "would unpack" in counts.problems[0]
+
+
 async def imported(et: Everthread, path: Path) -> ImportCounts:
     return await Importer(et, "local").import_path(path)
 

@@ -81,6 +81,8 @@ class ClaudeCodeReader:
         """For the uuid of each line its turn, and the id of the last message up to it."""
         self._newest: dict[str, _Turn] = {}
         """The newest turn of each session."""
+        self._outputs: dict[PurePath, str] = {}
+        """The file of each large output, and the message that has it: no other one gets it as well."""
         self._counted: dict[str, Counter[str]] = {}
         """The tokens that were counted of each API message: it has a line for every block, each with all so far."""
 
@@ -158,7 +160,8 @@ class ClaudeCodeReader:
         saved = saved_output(result.payload["content"])
         if saved is None:
             return result
-        output = _output_in(Path(self._project / saved))
+        is_its_own = self._outputs.setdefault(saved, result.payload["id"]) == result.payload["id"]
+        output = _output_in(Path(self._project / saved)) if is_its_own else None
         if output is None:
             return replace(result, replaces_nothing=True)
         return replace(result, payload={**result.payload, "content": output})

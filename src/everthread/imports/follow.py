@@ -50,7 +50,7 @@ class Follower:
         self.counts = counts
         self._writer = SessionWriter(et, owner, counts)
         self.unpacked_bytes = 0
-        """What the packed files that were read held."""
+        """What the packed files that were read held, and the files beside others."""
         self._open: dict[str, tuple[LineFile, int]] = {}
         """Readers of files that changed lately, and the inodes they read."""
 
@@ -156,6 +156,7 @@ class Follower:
         while True:
             started, session = lines.offset, lines.last_session
             batch = await asyncio.to_thread(lines.read, file)
+            self.unpacked_bytes += batch.beside
             if is_continued and told_until:
                 batch.messages = list(dropwhile(lambda one: _said_at(one[0]) <= told_until, batch.messages))
                 batch.before.clear()

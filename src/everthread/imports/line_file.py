@@ -67,7 +67,9 @@ class Batch:
     before_at: int = 0
     problems: list[str] = field(default_factory=list)
     size: int = 0
-    """How many bytes of the file are in it, and of the files beside it from which its messages have more."""
+    """How many bytes of the file are in it, and of files beside it."""
+    beside: int = 0
+    """How much its messages have of files beside it."""
     is_last: bool = False
 
 
@@ -189,7 +191,9 @@ class LineFile:
     def _take_piece(self, line: bytes, said: list[NativeMessage], batch: Batch) -> None:
         first_byte = self.offset
         self._pass(line)
-        batch.size += len(line) + sum(len(text) for text in map(_text_beside, said) if len(text) > len(line))
+        beside = sum(len(text) for text in map(_text_beside, said) if len(text) > len(line))
+        batch.beside += beside
+        batch.size += len(line) + beside
         new = [message for message in said if self._is_new(message)]
         if new and new[0].grows and self._has_grown(new[0], line, batch):
             return
