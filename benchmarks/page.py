@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import shutil
 import statistics
 import tempfile
 import time
@@ -24,6 +23,7 @@ from benchmarks import report
 from everthread.http.page import FOLDER
 from tests.forkserver import ForkServer
 from tests.page.conftest import BARE, Served, serving
+from tools.chromium import chromium
 
 CHUNK = 1000
 LOOK_EVERY = 10
@@ -159,7 +159,7 @@ def measured(rounds: int, messages: int) -> dict[str, list[report.Row]]:
     ):
         served.begin()
         fill(served, messages)
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=BARE)
+        browser = playwright.chromium.launch(executable_path=chromium(), args=BARE)
         newest = f"article[data-seq='{messages}']"
         times = []
         for _ in range(rounds):

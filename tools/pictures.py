@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -22,6 +21,8 @@ from tempfile import TemporaryDirectory
 from PIL import Image, ImageChops
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from tools.chromium import chromium
+
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 SIZE = {"width": 1280, "height": 800}
 RECORDED = (900, 562)
@@ -33,7 +34,7 @@ QUALITY = 62
 
 
 def main() -> None:
-    program = shutil.which("chromium")
+    program = chromium()
     if program is None:
         sys.exit("pictures needs chromium: sh tools/chromium.sh")
     with TemporaryDirectory() as folder, serving(Path(folder)) as address, sync_playwright() as playwright:

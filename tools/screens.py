@@ -10,7 +10,6 @@ import argparse
 import io
 import json
 import os
-import shutil
 import subprocess
 import sys
 import urllib.request
@@ -25,6 +24,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
 
+from tools.chromium import chromium
 from tools.pictures import serving
 
 Language = Literal["en", "zh"]
@@ -465,7 +465,7 @@ def main() -> None:
     arguments.add_argument("--docs", action="store_true", help="make the pictures of the docs instead")
     arguments.add_argument("--address", help="of a server that runs already, with the demo in it")
     given = arguments.parse_args()
-    program = shutil.which("chromium")
+    program = chromium()
     if program is None:
         sys.exit("screens needs chromium: sh tools/chromium.sh")
     with TemporaryDirectory() as folder, sync_playwright() as playwright:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import time
@@ -17,6 +16,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from everthread.http.page import FOLDER
 from tests.forkserver import SERVING, Child, ForkServer
+from tools.chromium import chromium
 
 BARE = (
     "--no-sandbox --headless --disable-gpu --disable-background-networking --disable-component-update --disable-sync"
@@ -27,8 +27,8 @@ expect.set_options(timeout=PATIENCE_SECONDS * 1000)  # what is expected comes; h
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium; for one module, since its driver keeps a loop running that tests of others could not start."""
-    program = shutil.which("chromium")
+    """Chromium; for one module, since its driver keeps a loop running that tests of others could not start."""
+    program = chromium()
     if program is None:
         pytest.skip("needs chromium: sh tools/chromium.sh")
     with sync_playwright() as playwright:

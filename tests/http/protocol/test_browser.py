@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.forkserver import ForkServer
 from tests.http.protocol.rig import CONFIG, HERE
 from tests.http.served import process
+from tools.chromium import chromium
 
 BARE = "--no-sandbox --headless --disable-gpu --disable-background-networking --disable-component-update".split()
 PATIENCE_SECONDS = 60.0
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    program = shutil.which("chromium")
+    program = chromium()
     if program is None:
         pytest.skip("needs chromium: sh tools/chromium.sh")
     with sync_playwright() as playwright:
