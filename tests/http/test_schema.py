@@ -17,6 +17,8 @@ import pytest
 import requests
 import schemathesis
 from hypothesis import HealthCheck, settings
+from schemathesis.generation.feedback import FeedbackSources
+from schemathesis.pytest._test_builder import build_operation_test
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_schema_conformance,
@@ -33,13 +35,15 @@ from tests.http.served import listening
 CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance]
 NOT_INSTALLED = 501
 """What an extra would bring is no defect of a server without it."""
+DELETING = {"POST", "DELETE"}
+"""The methods of what may delete what a next case is to find."""
 QUIET = [
     HealthCheck.too_slow,
     HealthCheck.filter_too_much,
     HealthCheck.data_too_large,
 ]
 EXAMPLES = 300 if settings.get_current_profile_name() == "new" else 1
-"""One test for both: each has its operations worked through, in seconds, whenever tests are collected."""
+"""For each operation, beside what schemathesis finds at the edges of each of its parameters."""
 CHOSEN = Settings(
     database="memory://",
     model="scripted:echo",
@@ -50,6 +54,10 @@ CHOSEN = Settings(
 WHOLE = schemathesis.openapi.from_dict(create_app(everthread.open("memory://", worker=False), CHOSEN).openapi())
 SCHEMA = WHOLE.exclude(path_regex="/import$")
 """Archives are no text that could be made up; they have tests of their own."""
+OPERATIONS = {
+    operation.label: operation
+    for operation in (found.ok() for found in SCHEMA.get_all_operations())  # type: ignore[union-attr]  # a broken one raises
+}
 
 
 class Service(NamedTuple):
@@ -103,6 +111,12 @@ class Things:
         headers = {"Authorization": f"Bearer {service.key}"}
         self._http = httpx.Client(base_url=service.address, headers=headers, timeout=60)
         self._made: dict[str, str] = {}
+        self.session = requests.Session()
+        """For the cases, which schemathesis words for it."""
+
+    def close(self) -> None:
+        self._http.close()
+        self.session.close()
 
     def name_in(self, given: Any) -> None:
         """Most of the time something that there is; what is made up is nearly always refused at once."""
@@ -122,8 +136,9 @@ class Things:
 
 
 @pytest.fixture(scope="module")
-def things(service: Service) -> Things:
-    return Things(service)
+def things(service: Service) -> Iterator[Things]:
+    with closing(Things(service)) as made:
+        yield made
 
 
 def _make(http: httpx.Client) -> dict[str, str]:
@@ -147,17 +162,16 @@ def _make(http: httpx.Client) -> dict[str, str]:
     }
 
 
-@pytest.mark.filterwarnings("ignore:Do not use the `random` module")  # of hypothesis to schemathesis, by some seeds
-@SCHEMA.parametrize()
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=QUIET)
-def test_an_operation_keeps_to_its_schema(case: Any, service: Service, things: Things) -> None:
-    things.make()
+def _keeps_to_its_schema(case: Any, service: Service, things: Things) -> None:
+    if case.method in DELETING:
+        things.make()
     for part in (case.path_parameters, case.query, case.body):
         things.name_in(part)
     case.headers = {**(case.headers or {}), "Authorization": f"Bearer {service.key}"}
     case.headers.pop("Idempotency-Key", None)
     asked = case.as_transport_kwargs(base_url=service.address)
-    with requests.request(**asked, stream=True, timeout=60) as answer:
+    with things.session.request(**asked, stream=True, timeout=60) as answer:
         is_stream = answer.headers.get("content-type", "").startswith("text/event-stream")
         if is_stream:  # some have no end
             answer._content = b""
@@ -165,3 +179,18 @@ def test_an_operation_keeps_to_its_schema(case: Any, service: Service, things: T
             assert answer.content is not None
     assert answer.status_code < 500 or answer.status_code == NOT_INSTALLED, answer.text
     case.validate_response(answer, checks=CHECKS[:2] if is_stream else CHECKS)
+
+
+@pytest.mark.filterwarnings("ignore:Do not use the `random` module")  # of hypothesis to schemathesis, by some seeds
+@pytest.mark.parametrize("label", OPERATIONS)
+def test_an_operation_keeps_to_its_schema(label: str, service: Service, things: Things) -> None:
+    """Its cases are made here. `SCHEMA.parametrize()` makes those of all operations whenever tests are collected, which
+    takes every process of a run some seconds."""
+    things.make()
+    build_operation_test(
+        config=SCHEMA.config,
+        operation=OPERATIONS[label],
+        test_func=_keeps_to_its_schema,
+        given_kwargs={},
+        feedback=FeedbackSources(),
+    )(service=service, things=things)
