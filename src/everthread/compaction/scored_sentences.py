@@ -322,7 +322,7 @@ def section_of(one: Statement, *, holds_facts: bool) -> Section:
     if one.piece.kind == "code":
         return "facts"
     if one.question is not None:
-        agreed = cues.affirms(text) or cues.gives_leave(text) or cues.chooses(text, is_offered=True)
+        agreed = cues.affirms(text) or cues.decides(text) or cues.gives_leave(text)
         return "decisions" if agreed else "facts"
     if cues.asks(text):
         if holds_facts or one.among_people or cues.is_polite(text):
@@ -342,7 +342,7 @@ def _tells_of_person(one: Statement) -> bool:
 
 def _section_of_statement(text: str, *, among_people: bool) -> Section:
     text = cues.without_advice(text)
-    if cues.revises(text) or cues.decides(text if among_people else cues.without_others_words(text)):
+    if cues.decides(text) or cues.revises(text):
         return "decisions"
     if cues.is_pending(text):
         return "open"

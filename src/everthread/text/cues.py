@@ -303,7 +303,7 @@ _REPORTS = re.compile(
 )
 _ADVICE = re.compile(
     rf"(?:\b(?i:{_OTHERS_EN})|(?<![\w'])[A-Z][a-z]+(?:'s [a-z]+)? )(?:(?:also|once|always|would|just) ){{0,2}}"
-    r"(?:suggest|recommend|advis|propos|think|thought|believ|prefer|argu)\w*[^,;.!?]*"
+    r"(?:(?:suggest|recommend|advis|propos|think|thought|believ|prefer|argu)\w*|sa(?:ys?|id) (?:we|i) should)[^,;.!?]*"
     rf"|{_OTHERS_ZH}(?:也|还|都|一直|总是?){{0,2}}(?:建议|推荐|认为|觉得|劝我?|主张)[^，。；！？]*"
 )
 _MOVED_FROM = re.compile(
