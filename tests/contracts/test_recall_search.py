@@ -95,7 +95,7 @@ async def test_the_words_of_asking_find_nothing(conv: Conversation) -> None:
     for question, word, instead in (
         ("航班什么时候出发?", "flight", "time"),
         ("What time does the flight leave?", "flight", "time"),
-        ("list all bookings", "book", "list"),
+        ("list all bookings", "booked", "list"),
         ("Which hotels did we book, in order?", "hotel", "order"),
     ):
         hits = await conv.recall(question)

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import everthread
-from everthread.adapters.stores.sqlite.erase import _index_anew
+from everthread.adapters.stores.schema import index_anew
 
 CALLING = {"role": "assistant", "content": "", "tool_calls": [{"id": "c1", "name": "find", "args": {"what": "a"}}]}
 
@@ -29,5 +29,6 @@ async def test_an_index_made_anew_counts_no_use_twice(tmp_path: Path) -> None:
     await _append(path, "counted")
     await _append(path, "waiting")
     with closing(sqlite3.connect(path)) as connection, connection:
-        _index_anew(connection)
+        for statement in index_anew():
+            connection.execute(statement)
     assert await _habits(path) == [("find", 3)], "one of before, and the two that waited"
