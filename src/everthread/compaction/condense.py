@@ -35,7 +35,6 @@ from everthread.compaction.superseded import (
     mark_superseded,
     may_replace,
     only_with_what_replaced,
-    replaced_by,
     told_by_users,
     told_later,
     without_label,
@@ -94,7 +93,7 @@ def condense(summaries: Sequence[ChildSummary], *, max_tokens: int, count_tokens
     told = [line for line, _ in lines]
     marked = mark_superseded(told, told_later(told), language)
     lines = [(line, at) for line, (_, at) in zip(marked, lines, strict=True)]
-    holding = [line for line, _ in lines if replaced_by(line) is None and (line.section != "tools" or acts(line.text))]
+    holding = [line for line, _ in lines if changed_by(line) is None and (line.section != "tools" or acts(line.text))]
     facts = [fact for line in holding for fact in find_facts(without_label(line.text), seq=line.first_seq)]
     ranked = rank_facts(facts, sources_of_summaries(children))
     prose_tokens = max_tokens - int(max_tokens * LIST_SHARE)
@@ -125,21 +124,19 @@ def condense(summaries: Sequence[ChildSummary], *, max_tokens: int, count_tokens
     unsaid = split_kept(prose, ranked)[1]
     listed = mention_list(unsaid, said, language, int(max_tokens * LIST_SHARE), count_tokens)
     whole = join_within(prose, listed, max_tokens, count_tokens)
-    if whole:
-        return whole
-    unchanged = (line for line in holding if changed_by(line) is None)
-    return cut_to_fit(format_line(next(unchanged, told[0])), max_tokens, count_tokens)
+    return whole or cut_to_fit(format_line(next(iter(holding), told[0])), max_tokens, count_tokens)
 
 
 def _newer_before_older(candidates: Sequence[CandidateLine], lines: Sequence[SummaryLine]) -> list[CandidateLine]:
-    """The candidates, what a later one replaced worth hardly anything; what replaced it weighs as much as it did."""
+    """The candidates, what a later one replaced, if only in part, worth hardly anything: measured, more answers are in
+    view than where it keeps its worth. What replaced it weighs as much as it did."""
     gained: dict[int, float] = {}
     for one in candidates:
         if (seq := changed_by(lines[one.index])) is not None:
             gained[seq] = max(one.weight, gained.get(seq, 0.0))
     return [
         replace(one, weight=_REPLACED_WEIGHT, facts=dict.fromkeys(one.facts, _REPLACED_FACT_VALUE))
-        if replaced_by(lines[one.index]) is not None
+        if changed_by(lines[one.index]) is not None
         else replace(one, weight=max(one.weight, gained[one.last_seq]))
         if one.last_seq in gained
         else one
@@ -310,7 +307,7 @@ _KEPT_SECTIONS = ("standing", "goal", "decisions")
 def _read_in_mind(text: str) -> Mapping[int, Sequence[tuple[str, frozenset[str]]]]:
     found: dict[int, list[tuple[str, frozenset[str]]]] = {}
     for line in parse_summary(text):
-        if isinstance(line, SummaryLine) and line.section in _KEPT_SECTIONS and replaced_by(line) is None:
+        if isinstance(line, SummaryLine) and line.section in _KEPT_SECTIONS and changed_by(line) is None:
             found.setdefault(line.last_seq, []).append((line.section, stems_of(line.text)))
     return found
 
