@@ -334,7 +334,7 @@ def test_a_policy_file_is_taken_or_refused_by_its_field(
 
 
 def test_a_policy_file_that_is_not_there_is_an_error(talk: Quick, tmp_path: Path) -> None:
-    assert replayed(talk, tmp_path / "gone.toml").code == 1
+    assert replayed(talk, tmp_path / "gone.toml").code == 2
 
 
 # -- wide characters -----------------------------------------------------------------------------------------------
