@@ -43,4 +43,7 @@ describe("what a model said", () => {
     expect(said("one\ntwo *three\nfour*")).toMatch(/one<br\/>\s*two <em>three<br\/>\s*four<\/em>/);
     expect(said("```\na\nb\n```")).toContain("<code>a\nb</code>");
   });
+  it("shows a formula as it was written until it can be drawn", () => {
+    expect(said("see $a_1*b_1$")).toContain('<code class="formula">a_1*b_1</code>');
+  });
 });

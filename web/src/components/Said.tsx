@@ -2,18 +2,19 @@
  * nothing is run; no picture comes from elsewhere, links open apart. What is very long is shown as it is, its beginning first:
  * no message may hold up the page. */
 
-import { createElement, memo, useEffect, useMemo, useState, type ReactNode } from "react";
+import { lazy, memo, Suspense, useEffect, useMemo, useState, type ReactNode } from "react";
 import Markdown, { type Components } from "react-markdown";
 import rehypeSanitize from "rehype-sanitize";
 import remarkGfm from "remark-gfm";
 
 import { bytes } from "../lib/format";
-import { formulaIn, formulasAsCode, typeset, type MathNode } from "../lib/formula";
+import { formulaIn, formulasAsCode, type Formula } from "../lib/formula";
 import type { Piece } from "../lib/highlight";
 import { directed, htmlIsText, linesStay } from "../lib/markdown";
 import { typedPieces } from "../lib/typed";
 import { useTexts } from "../texts";
 import { useToast } from "./Bits";
+import { WrittenFormula } from "./WrittenFormula";
 
 /** Beyond this a text is not taken apart as Markdown. */
 export const LONG_CHARACTERS = 50_000;
@@ -29,7 +30,7 @@ const COMPONENTS: Components = {
   img: ({ alt, src }) => <span className="faint">[{alt || String(src)}]</span>,
   code: ({ className, children }) => {
     const formula = formulaIn(textOf(children));
-    return formula === null ? <code className={className}>{children}</code> : <Formula {...formula} />;
+    return formula === null ? <code className={className}>{children}</code> : <LazyFormula {...formula} />;
   },
   pre: ({ children }) => <Code code={textOf(children).replace(/\n$/, "")} language={languageOf(children)} />,
 };
@@ -120,16 +121,15 @@ function Code({ code, language }: { readonly code: string; readonly language: st
   );
 }
 
-/** A formula as the browser draws it; as it was written where that is more than we know. */
-function Formula({ tex, isBlock }: { readonly tex: string; readonly isBlock: boolean }) {
-  const drawn = typeset(tex, isBlock);
-  return drawn === null ? <code className="formula">{tex}</code> : <span className="formula" data-block={isBlock} title={tex}>{elementOf(drawn, 0)}</span>;
-}
+const DrawnFormula = lazy(() => import("./DrawnFormula").catch(() => ({ default: WrittenFormula })));
 
-function elementOf({ tag, attributes, children }: MathNode, key: number): ReactNode {
-  const { class: className, style, ...others } = attributes ?? {};
-  const align = style === undefined ? {} : { style: { textAlign: style } };
-  return createElement(tag, { key, className, ...others, ...align }, typeof children === "string" ? children : children.map(elementOf));
+/** As it was written until what draws it is there. */
+function LazyFormula(formula: Formula) {
+  return (
+    <Suspense fallback={<WrittenFormula {...formula} />}>
+      <DrawnFormula {...formula} />
+    </Suspense>
+  );
 }
 
 function useHighlighted(code: string, language: string): readonly Piece[] | null {
