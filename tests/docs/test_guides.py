@@ -25,7 +25,7 @@ COMMAND = re.compile(r"^\$ (?P<command>.*)\n(?P<output>(?:(?!\$ ).*\n)*)", re.M)
 FIGURE = re.compile(r"\d[\d,]*(?:\.\d+)?")
 DRAWN = re.compile(r"[█▓▒░·│]+")
 TOLERANCE = 0.1
-NAMED = re.compile(r"`(?:\$ )?everthread (?P<words>[a-z][^`\n]*)`|^\$ everthread (?P<typed>.*)$", re.M)
+NAMED = re.compile(r"`(?:\$ )?everthread (?P<words>[a-z][^`⏐\n]*)`|^\$ everthread (?P<typed>.*)$", re.M)
 OPTION = re.compile(r"(?<!\S)--[a-z-]+")
 EXPORT = re.compile(r"export (?P<name>\w+)=(?P<value>\S+)")
 

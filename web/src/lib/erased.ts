@@ -26,7 +26,7 @@ export function erasedKinds(reached: Readonly<Record<string, number>>, isMessage
 
 /** How the service's notes about what is out of its reach begin. */
 const BEGINNINGS = {
-  "backups and exports": "backups", "file-system snapshots": "snapshots", "ids of conversations": "ids", "quotes of the message": "quotes",
+  "backups and exports": "backups", "file-system snapshots": "snapshots", "what other processes": "processes", "ids of conversations": "ids", "quotes of the message": "quotes",
   "what belongs to the owner": "owner", replicas: "replicas", "the server's write-ahead log": "log", "the server's own log": "serverLog",
   "old rows": "rows", vectors: "vectors", "files that hold vectors": "vectors", "files in": "files", "the records of legal holds": "holds",
 } as const;

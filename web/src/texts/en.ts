@@ -402,7 +402,7 @@ export const en = {
   erasedList: (kinds: readonly string[]) => `Erased: ${kinds.join(", ")}.`,
   cannotReach: (notes: readonly string[]) => `Out of reach from here: ${notes.join("; ")}.`,
   outOfReach: {
-    backups: "earlier backups and exports", snapshots: "file-system snapshots", ids: "the ids of conversations and messages", quotes: "quotes of it in other messages, which a search for its words finds",
+    backups: "earlier backups and exports", snapshots: "file-system snapshots", processes: "what other running servers still hold in memory", ids: "the ids of conversations and messages", quotes: "quotes of it in other messages, which a search for its words finds",
     owner: "what is yours beyond this conversation, such as memories from elsewhere, documents and copies of it", replicas: "replicas that have not followed yet",
     log: "the database's write-ahead log", serverLog: "the database server's own log", rows: "old rows until the next start", vectors: "a vector store until it compacts its files",
     files: "files that could not be removed yet", holds: "the records of legal holds",

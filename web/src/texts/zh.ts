@@ -391,7 +391,7 @@ export const zh: Texts = {
   erasedList: (kinds) => `已抹除：${kinds.join("、")}。`,
   cannotReach: (notes) => `以下内容不在抹除范围内：${notes.join("；")}。`,
   outOfReach: {
-    backups: "此前的备份和导出文件", snapshots: "文件系统快照", ids: "对话和消息的编号", quotes: "其他消息中对它的引用（可搜索其中的词语找到）",
+    backups: "此前的备份和导出文件", snapshots: "文件系统快照", processes: "其他运行中的服务进程内存里的内容", ids: "对话和消息的编号", quotes: "其他消息中对它的引用（可搜索其中的词语找到）",
     owner: "此对话之外属于你的内容，如其他来源的记忆、文档和对话副本", replicas: "尚未同步的数据库副本",
     log: "数据库的预写日志", serverLog: "数据库服务器自身的日志", rows: "下次启动前的旧数据行", vectors: "向量库整理之前的文件", files: "暂时无法删除的文件", holds: "法律保全记录",
   },
