@@ -1,4 +1,4 @@
-"""German names as they are typed: Müller, Mueller and Muller are one word of a search, however a message has it. Pure.
+"""German names as they are typed: Müller and Mueller are one word of a search, whichever a message has. Pure.
 
 An index has words without accents, so that `Muller` finds `Müller`. Two letters for an umlaut stay two letters there:
 which words they are looked for in is decided by what is asked.
