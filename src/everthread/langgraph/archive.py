@@ -76,6 +76,8 @@ def put_record(
         "updated_channels": None,
     }
     archived_metadata = {name: metadata[name] for name in _METADATA if name in metadata}
+    if metadata.get("parents"):  # a subgraph's: where it was started from
+        archived_metadata["parents"] = metadata["parents"]
     return PutRecord(
         address, kept, archived_metadata, {name: v for name, v in new_versions.items() if name in versions}
     )

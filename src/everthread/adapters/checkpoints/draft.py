@@ -170,17 +170,23 @@ class CheckpointDraft:
             assert isinstance(messages, list)
             prefix = self.cache.unchanged_prefix(self.address.namespace, channel, messages)
             refs = self.cache.known_refs(self.address.namespace, channel, messages, prefix)
+            if self.address.namespace and channel == HISTORY:  # an early checkpoint may have kept them as bytes
+                refs = [
+                    None if isinstance(ref, UnloggedRef) and is_loggable(message) else ref
+                    for ref, message in zip(refs, messages, strict=True)
+                ]
             self.lists[channel] = ChannelMessages(messages, is_delta, refs, ListSnapshot(messages, prefix=prefix))
         else:
             self.values[channel] = pack_value(*dump_channel(channel, value, self.serde), self.blobs)
 
-    def keep_unlogged(self) -> None:
-        """Keep as bytes the messages that do not feed history and are in no log."""
+    def keep_unlogged(self, *, is_early: bool = False) -> None:
+        """Keep as bytes the messages that do not feed history and are in no log; of a checkpoint that is too early to
+        be logged, all that are in no log."""
         if self.lists and HISTORY not in self.checkpoint["channel_versions"] and not self.address.namespace:
             _warn_of_unlogged(tuple(sorted(self.lists)))
         for channel, found in self.lists.items():
             for index, message in enumerate(found.messages):
-                if found.refs[index] is None and not (channel == HISTORY and is_loggable(message)):
+                if found.refs[index] is None and (is_early or not (channel == HISTORY and is_loggable(message))):
                     stored = SerdeBytes(*dump_channel(channel, message, self.serde))
                     found.refs[index] = ref = UnloggedRef(pack_blob(*stored, self.blobs))
                     self.cache.stored[ref] = stored

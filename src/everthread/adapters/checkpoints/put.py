@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
@@ -37,6 +37,38 @@ from everthread.core.nouns import Ref
 _MAX_TRIES = 10
 
 
+class _Put(NamedTuple):
+    """What LangGraph's `put` was called with."""
+
+    address: CheckpointAddress
+    checkpoint: Checkpoint
+    metadata: Mapping[str, Any]
+    new_versions: Mapping[str, Any]
+    serde: SerializerProtocol
+
+
+class _Start(NamedTuple):
+    """The checkpoint of a graph that a subgraph was started from."""
+
+    namespace: str
+    id: str
+
+
+class _EarlyPut(NamedTuple):
+    """A subgraph's checkpoint that came before the one it was started from."""
+
+    start_id: str
+    put: _Put
+
+
+def _start_of(put: _Put) -> _Start | None:
+    """LangGraph keeps, in the metadata of a subgraph's checkpoint, the newest of each graph around it."""
+    parents: Mapping[str, str] = put.metadata.get("parents") or {}
+    namespace = put.address.namespace
+    around = [one for one in parents if one != namespace and (not one or namespace.startswith(f"{one}|"))]
+    return _Start(nearest := max(around, key=len), parents[nearest]) if around else None
+
+
 class CheckpointWriter:
     """Stores checkpoints and writes, one checkpoint at a time for each thread."""
 
@@ -45,6 +77,8 @@ class CheckpointWriter:
         self._keeps_turns = keeps_turns
         self._writes: InFlight[CheckpointAddress] = InFlight()
         self._puts: InFlight[Ref] = InFlight()
+        self._early: dict[tuple[Ref, str], list[_EarlyPut]] = {}
+        """Checkpoints of subgraphs that came before the one they were started from, by that one's namespace."""
         self._coalescer = WriteCoalescer()
 
     async def put(
@@ -57,39 +91,66 @@ class CheckpointWriter:
     ) -> None:
         """Store a checkpoint and log what is new in it, together.
 
-        One at a time for each thread: a subgraph's first checkpoint must find in the log what its parent's, which
-        came before it and may still be on its way, puts there.
+        One at a time for each thread: a subgraph's checkpoint must find in the log what the one that it was started
+        from puts there. LangGraph may hand that one over later, always with `durability="exit"`. Then the subgraph's is
+        stored with its messages as bytes, and once more, with references, when the other one is there.
         """
         ref = await self._threads.ref(address.owner, address.thread_id)
+        put = _Put(address, checkpoint, metadata, new_versions, serde)
         with self._puts.track(ref) as before:
             await blocking.wait_for_all(before)
+            if (start := await self._awaited_start(ref, put)) is not None:
+                await self._put(ref, put, (), is_early=True)
+                self._early.setdefault((ref, start.namespace), []).append(_EarlyPut(start.id, put))
+                return
             pending = self._writes.pending(address)
             self._coalescer.is_worthwhile |= bool(pending)
             with self._coalescer.take(address) as writes:
                 await blocking.wait_for_all(pending)
-                await self._put(ref, address, checkpoint, metadata, new_versions, serde, writes)
+                await self._put(ref, put, writes)
+            await self._put_early_again(ref, put)
 
-    async def _put(
-        self,
-        ref: Ref,
-        address: CheckpointAddress,
-        checkpoint: Checkpoint,
-        metadata: Mapping[str, Any],
-        new_versions: Mapping[str, Any],
-        serde: SerializerProtocol,
-        writes: Sequence[PutWrites],
-    ) -> None:
+    async def _awaited_start(self, ref: Ref, put: _Put) -> _Start | None:
+        """The checkpoint that a subgraph was started from, if that one is still to come."""
+        start = _start_of(put) if put.address.namespace else None
+        if start is None or (start.namespace, start.id) in self._threads.caches.get(ref).checkpoints:
+            return None
+        if any(early.put.checkpoint["id"] == start.id for early in self._all_early(ref)):
+            return start
+        newest = await self._threads.store.checkpoints.get(ref, start.namespace, None)
+        # Ids rise with time: one that is older than the newest and not there was removed.
+        return None if newest is not None and newest.row.id >= start.id else start
+
+    def _all_early(self, ref: Ref) -> Iterator[_EarlyPut]:
+        return (early for (thread, _), waiting in self._early.items() if thread == ref for early in waiting)
+
+    async def _put_early_again(self, ref: Ref, put: _Put) -> None:
+        """The checkpoints of subgraphs that were started from this one, or from one that never came."""
+        waiting = self._early.pop((ref, put.address.namespace), [])
+        if later := [early for early in waiting if early.start_id > put.checkpoint["id"]]:
+            self._early[ref, put.address.namespace] = later
+        for early in waiting:
+            if early.start_id <= put.checkpoint["id"]:
+                await self._put(ref, early.put, ())
+                await self._put_early_again(ref, early.put)
+
+    async def _put(self, ref: Ref, put: _Put, writes: Sequence[PutWrites], *, is_early: bool = False) -> None:
+        address, checkpoint, metadata, new_versions, serde = put
         unknown: dict[WriteKey, HeldMessages] = {}
         recheck_all = False
         for _ in range(_MAX_TRIES):
             try:
                 draft = await self._draft(ref, address, checkpoint, new_versions, serde, recheck_all)
+                draft.keep_unlogged(is_early=is_early)
                 if draft.parent is None:  # not here yet: the writes are stored by themselves
                     for waiting in writes:
                         await self._write(ref, waiting)
                     writes = ()
-                intent = await self._intent(ref, draft, metadata, unknown, writes)
-                draft.update_cache(await self._write(ref, intent))
+                intent = await self._intent(ref, draft, metadata, unknown, writes, is_early)
+                result = await self._write(ref, intent)
+                if is_early:
+                    return
+                draft.update_cache(result)
             except StaleDraft as problem:
                 unknown |= {(write.task_id, write.idx): held_in_row(write, serde) for write in problem.writes}
                 recheck_all = recheck_all or not problem.writes
@@ -120,7 +181,6 @@ class CheckpointWriter:
             recheck_all=recheck_all,
         )
         draft.sort_channels(new_versions)
-        draft.keep_unlogged()
         return draft
 
     async def _intent(
@@ -130,6 +190,7 @@ class CheckpointWriter:
         metadata: Mapping[str, Any],
         unknown: Mapping[WriteKey, HeldMessages],
         with_writes: Sequence[PutWrites],
+        is_early: bool,
     ) -> PutCheckpoint:
         address = draft.address
         held = {**unknown, **draft.cache.held.get((address.namespace, address.id or ""), {})}
@@ -139,6 +200,8 @@ class CheckpointWriter:
                 await self._threads.store.checkpoints.get(ref, address.namespace, address.id) if has_parent else None
             )
             writes = [write for write in parent.writes if write.is_held] if parent is not None else []
+            if is_early:
+                return draft.intent(metadata, rewritten={(write.task_id, write.idx): write for write in writes})
             held = {
                 (write.task_id, write.idx): held.get((write.task_id, write.idx)) or held_in_row(write, draft.serde)
                 for write in writes
