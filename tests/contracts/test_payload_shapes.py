@@ -6,8 +6,11 @@ import base64
 import json
 import pickle
 from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import ormsgpack
 import pytest
@@ -26,6 +29,7 @@ from langchain_core.messages import (
 )
 
 from everthread import Conversation, Everthread, Invalid
+from everthread.langchain import from_langchain, to_langchain
 from tests.contracts.message_helpers import appended, history, says, texts
 
 IMAGE = base64.b64encode(bytes(range(256)) * 20).decode()
@@ -244,11 +248,23 @@ async def test_the_same_langchain_message_again_is_nothing_new(conv: Conversatio
 
 
 @pytest.mark.parametrize(
-    "artifact", [object(), {1, 2}, b"bytes", {1: "key"}, float("nan")], ids=lambda a: type(a).__name__
+    "artifact",
+    [{1, 2}, b"bytes", {1: "key"}, date(2026, 1, 2), Decimal("1.5"), UUID(int=7), [{"deep": frozenset("ab")}]],
+    ids=lambda artifact: type(artifact).__name__,
 )
-async def test_an_artifact_that_json_cannot_hold_is_refused(conv: Conversation, artifact: Any) -> None:
+async def test_an_artifact_that_json_cannot_hold_comes_back(conv: Conversation, artifact: Any) -> None:
+    message = ToolMessage("x", tool_call_id="c1", id="m1", artifact=artifact)
+    await conv.append([HumanMessage("hi"), message])
+    (restored,) = to_langchain([(await conv.tail(1))[0]])
+    assert restored == message
+    assert (await conv.message("m1")).payload == from_langchain(message)
+    for again in (message, from_langchain(message)):
+        assert [receipt.new for receipt in await conv.append([again])] == [False]
+
+
+async def test_a_dict_with_what_json_cannot_hold_is_refused(conv: Conversation) -> None:
     with pytest.raises(Invalid, match=r"messages\[1\]\.artifact"):
-        await conv.append([HumanMessage("hi"), ToolMessage("x", tool_call_id="c1", artifact=artifact)])
+        await conv.append([HumanMessage("hi"), {"role": "tool", "content": "x", "artifact": b"bytes"}])
     assert await texts(conv) == []
 
 

@@ -1,7 +1,8 @@
 """The full history: how messages come in, what may be written to a log, and how it is read, searched, exported and
 verified. Everything here works on the ports of core/ports.py, never on a particular store.
 
-ingest               a message as the caller has it becomes bytes to store; `made_ids` names messages without an id
+ingest               a message as the caller has it becomes bytes to store; `made_ids` names messages without an id,
+                     `json_values` writes what JSON has no word for
 intents              what may be written to a log (Append, Edit, ...); `entry_writer` gives each entry its seq and hash.
                      To add a kind of write, add an intent here; stores need no change
 turn_intents         the same for turns (BeginTurn, FinishTurn, StopTurn, ...)

@@ -22,6 +22,7 @@ from everthread.core.errors import Invalid
 from everthread.core.ids import check_id, check_text, new_id
 from everthread.core.payloads import is_mapping
 from everthread.core.plain_words import not_json
+from everthread.history.json_values import json_payload
 from everthread.history.payload_json import decode_json
 from everthread.text.secrets import find_secrets
 
@@ -271,7 +272,8 @@ def _shorthand(message: object) -> str | None:
 
 def _model_dump(message: Any, field: str) -> object:
     try:
-        return message.model_dump()
+        dumped = message.model_dump(warnings=False)
+        return json_payload(dumped) if isinstance(dumped, Mapping) else dumped
     except (ValueError, RecursionError) as problem:  # a circle, or an object that pydantic cannot take apart
         raise Invalid(f"cannot be parsed: {problem}", field=field) from problem
 

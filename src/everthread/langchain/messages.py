@@ -24,11 +24,11 @@ from langchain_core.messages import (
 )
 from pydantic import ValidationError
 
-from everthread.adapters.checkpoints.langchain_json import from_json_value
 from everthread.context.assemble import Context
 from everthread.core import payloads
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.nouns import Message
+from everthread.history.json_values import from_json_value
 
 Calls = tuple[list[ToolCall], list[InvalidToolCall]]
 

@@ -15,17 +15,13 @@ from typing import Any, NamedTuple
 from langchain_core.messages import BaseMessage, convert_to_messages
 
 from everthread.adapters.checkpoints.in_flight import in_flight_puts
-from everthread.adapters.checkpoints.langchain_json import (
-    from_langchain,
-    json_payload,
-    made_id,
-    subgraph_conversation_id,
-)
+from everthread.adapters.checkpoints.langchain_json import from_langchain, made_id, subgraph_conversation_id
 from everthread.conversation import Conversation
 from everthread.core import payloads
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.ids import check_conversation_id
 from everthread.core.nouns import Ref
+from everthread.history.json_values import json_payload
 from everthread.instance import Everthread
 
 Namespace = tuple[str, ...]
