@@ -455,6 +455,18 @@ async def test_what_could_not_be_read_back_is_refused_when_it_is_written(et: Eve
     await named.ainvoke({}, {"configurable": {"thread_id": "u"}})
 
 
+class Plain:
+    """Neither a dataclass nor anything else that has a form on the disk."""
+
+
+@pytest.mark.parametrize("value", [Plain(), {"deep": [Plain()]}, [Step("x"), Plain()]], ids=["bare", "deep", "beside"])
+async def test_what_has_no_form_on_the_disk_is_refused_with_its_channel(et: Everthread, value: Any) -> None:
+    graph = filled(lambda state: {"it": value})(EverthreadSaver(et, allowed=[Step]))
+    with pytest.raises(Invalid, match=r"test_types\.Plain, .* cannot be stored .*UntrackedValue") as refused:
+        await graph.ainvoke({}, THREAD)
+    assert refused.value.field == "channel 'it'"
+
+
 def _planted(code: int, module: str, name: str, value: Any) -> StoredWrite:
     body = ormsgpack.packb(ormsgpack.Ext(code, ormsgpack.packb([module, name, value])))
     return StoredWrite(0, "task", 0, "", "it", "msgpack", body, False)

@@ -50,7 +50,7 @@ _CONSTRUCTORS = frozenset(
 """The extension codes that name a class or a function to call."""
 _KINDS = frozenset({"null", "bytes", "bytearray", "msgpack"})
 _HOW_TO_ALLOW = (
-    "name it: EverthreadSaver(…, allowed=[…]), or for `everthread serve` the setting allowed_types = "
+    "name it in EverthreadSaver(…, allowed=[…]) or, for `everthread serve`, in the setting allowed_types = "
     '["package.module:Name"]'
 )
 
@@ -205,20 +205,34 @@ class StateSerializer(StrictSerializer):
         if obj is None or isinstance(obj, bytes | bytearray):
             return super().dumps_typed(obj)
         has_extensions = False
+        unknown: list[TypeName] = []
 
         def encode(part: Any) -> Any:
             nonlocal has_extensions
             has_extensions = True
-            return encode_extension(part)
+            try:
+                return encode_extension(part)
+            except TypeError:
+                unknown.append(type_name(type(part)))
+                raise
 
-        body = ormsgpack.packb(obj, default=encode, option=_option)
+        try:
+            body = ormsgpack.packb(obj, default=encode, option=_option)
+        except TypeError as problem:
+            what = f"a value of the type {'.'.join(unknown[-1])}, or something in it," if unknown else "a value"
+            raise Invalid(
+                f"{what} cannot be stored ({problem}), and nothing was; a state holds plain data, dataclasses, "
+                "pydantic models, named tuples and enums; make it one of these, or annotate the channel with "
+                "langgraph.channels.UntrackedValue, which is never stored",
+                field="value",
+            ) from problem
         if has_extensions:
             refused: list[str] = []
             _unpack(body, lambda code, part: self._inspect(code, part, refused))
             if refused:
                 raise Invalid(
                     f"a value of the type {refused[0]} could not be read back, because neither the schemas nor the "
-                    f"code of the graph name this type; it was not stored: {_HOW_TO_ALLOW}",
+                    f"code of the graph name this type, and was not stored; if it is yours, {_HOW_TO_ALLOW}",
                     field="value",
                 )
         return "msgpack", body
