@@ -18,7 +18,7 @@ from everthread import Conversation, Everthread, NotFound
 from everthread.core.entries import Kind, Mark, Revision
 from everthread.core.ids import new_id
 from everthread.core.nouns import Ref
-from everthread.langgraph import EverthreadSaver
+from everthread.langgraph import ArchivingSaver, EverthreadSaver
 from tests.checkpoints.graphs import DeltaState, Shout, State, build
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -58,23 +58,22 @@ async def test_what_a_graph_removes_stays_in_the_log_with_a_mark(et: Everthread)
     assert [how for _, how in await marks(et)] == [Mark.REMOVED] * 3
 
 
-async def test_a_graph_whose_messages_are_in_another_channel_is_not_called_complete(
-    et: Everthread, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("archives", [False, True], ids=["saver", "archive"])
+async def test_a_graph_whose_messages_are_in_another_channel_is_warned_of_and_not_called_complete(
+    et: Everthread, archives: bool
 ) -> None:
     name = f"c{new_id().replace('-', '')}"  # it is said once of each name
     builder: StateGraph[Any] = StateGraph(make_dataclass("Chat", [(name, list[AnyMessage])]))
     builder.add_node("answer", lambda state: {name: [*getattr(state, name), AIMessage("yes")]})
     builder.add_edge(START, "answer")
-    graph = builder.compile(checkpointer=EverthreadSaver(et))
-    for question in ("a", "b"):
-        await graph.ainvoke({name: [HumanMessage(question)]}, THREAD)
-    for saver in (None, EverthreadSaver(et)):
+    graph = builder.compile(checkpointer=ArchivingSaver(InMemorySaver(), et) if archives else EverthreadSaver(et))
+    with pytest.warns(UserWarning, match=f"messages in '{name}' and none in 'messages', .* call the channel"):
+        await graph.ainvoke({name: [HumanMessage("a")]}, THREAD)
+    await graph.ainvoke({name: [HumanMessage("b")]}, THREAD)  # a second warning would be an error
+    for saver in () if archives else (None, EverthreadSaver(et)):
         history = await et.full_history("t", saver=saver)
         assert (history["archived_count"], history["complete"]) == (0, False)
         assert history["gaps"] == [{"reason": "no_messages", "after": None}]
-    assert [message for message in caplog.messages if name in message] == [
-        f"a graph has messages in {name!r} and none in 'messages', the only channel that is logged"
-    ]
 
 
 async def test_nothing_is_missing_where_nothing_was_said(et: Everthread) -> None:

@@ -17,9 +17,12 @@ from langgraph.checkpoint.base import Checkpoint, CheckpointTuple
 
 from everthread.adapters.checkpoints.copy_thread import ThreadCopier
 from everthread.adapters.checkpoints.deletion import CheckpointRemover
+from everthread.adapters.checkpoints.draft import warn_of_unlogged
 from everthread.adapters.checkpoints.held_writes import HISTORY, as_messages
 from everthread.adapters.checkpoints.langchain_json import from_langchain, made_id
+from everthread.adapters.checkpoints.message_lists import is_message_list
 from everthread.adapters.checkpoints.put import CheckpointWriter, dump_writes
+from everthread.adapters.checkpoints.row_format import messages_of
 from everthread.adapters.checkpoints.serde import Allowed, StrictSerializer
 from everthread.adapters.checkpoints.threads import CheckpointAddress, Threads
 from everthread.core.checkpoints import SavedCheckpoint
@@ -63,6 +66,9 @@ def put_record(
     address: CheckpointAddress, checkpoint: Checkpoint, metadata: Mapping[str, Any], new_versions: Mapping[str, Any]
 ) -> PutRecord:
     """The part of a checkpoint that is archived."""
+    if not address.namespace:
+        found = checkpoint["channel_values"].items()
+        warn_of_unlogged(checkpoint, (name for name, value in found if is_message_list(messages_of(value)[0])))
     values = {name: checkpoint["channel_values"].get(name) for name in (HISTORY, SUMMARY_CHANNEL)}
     values[HISTORY] = _as_messages(values[HISTORY])
     versions = {name: v for name, v in checkpoint["channel_versions"].items() if name == HISTORY}

@@ -4,8 +4,8 @@ known by their objects, which message of the list is the one that a write held, 
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
@@ -54,14 +54,23 @@ from everthread.core.checkpoints import StoredWrite
 from everthread.history import ingest
 from everthread.history.ingest import Prepared
 
-_LOG = logging.getLogger("everthread.checkpoints")
+
+def warn_of_unlogged(checkpoint: Checkpoint, lists: Iterable[str]) -> None:
+    """Say it when a thread's checkpoint has messages, and none in the channel that is logged."""
+    if HISTORY not in checkpoint["channel_versions"] and (named := tuple(sorted(lists))):
+        _warn_once(named)
 
 
 @cache
-def _warn_of_unlogged(channels: tuple[str, ...]) -> None:
-    """Logged once per process, since a graph has the same lists in every run."""
+def _warn_once(channels: tuple[str, ...]) -> None:
+    """Once per process, since a graph has the same lists in every run. As a warning, because nobody sees log lines
+    who has not asked for them."""
     named = ", ".join(map(repr, channels))
-    _LOG.warning("a graph has messages in %s and none in %r, the only channel that is logged", named, HISTORY)
+    warnings.warn(
+        f"a graph has messages in {named} and none in {HISTORY!r}, the only channel that is logged: call the channel "
+        f"{HISTORY!r} to find them in the conversation and in searches",
+        stacklevel=2,
+    )
 
 
 class ListMatcher:
@@ -182,8 +191,8 @@ class CheckpointDraft:
     def keep_unlogged(self, *, is_early: bool = False) -> None:
         """Keep as bytes the messages that do not feed history and are in no log; of a checkpoint that is too early to
         be logged, all that are in no log."""
-        if self.lists and HISTORY not in self.checkpoint["channel_versions"] and not self.address.namespace:
-            _warn_of_unlogged(tuple(sorted(self.lists)))
+        if not self.address.namespace:
+            warn_of_unlogged(self.checkpoint, self.lists)
         for channel, found in self.lists.items():
             for index, message in enumerate(found.messages):
                 if found.refs[index] is None and (is_early or not (channel == HISTORY and is_loggable(message))):
