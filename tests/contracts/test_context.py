@@ -309,6 +309,49 @@ async def test_a_pinned_system_message_stands_in_the_slot_and_is_not_quoted(conv
     assert "<pinned" not in text_of(context)
 
 
+async def test_the_system_messages_at_the_start_stay_beside_a_record_and_newer_ones(
+    et: Everthread,
+) -> None:
+    await et.memories.add("local", "The user has a nut allergy.", pinned=True)
+    conv = await et.conversations.create()
+    await conv.append([{"role": "system", "content": "You are Bot."}])
+    await tell(conv, 1)
+    await conv.append([{"role": "system", "content": "It is Monday."}, says("what now?")])
+    context = await conv.context()
+    await check(conv, context)
+    assert "<memory" in text_of(context)
+    assert slot(context) == ["You are Bot.", "[given at message 6 of the conversation] It is Monday."]
+    assert context.omitted == ()
+
+
+async def test_a_memory_newer_than_the_conversation_is_counted_where_nothing_else_is_recalled(
+    et: Everthread, conv: Conversation
+) -> None:
+    await et.memories.add(conv.owner, "The user has a nut allergy.", pinned=True)
+    await conv.append(says("hello"))
+    context = await conv.context()
+    await check(conv, context)
+    assert [part.kind for part in context.parts] == ["memory", "window"]
+
+
+async def test_a_pinned_system_message_stays_where_newer_ones_follow(conv: Conversation) -> None:
+    await conv.append([{"role": "system", "content": "Be brief."}])
+    await tell(conv, 2)
+    await conv.append([{"role": "system", "content": "Answer in French.", "id": "s"}])
+    await conv.append([{"role": "system", "content": "It is Monday."}])
+    await tell(conv, 1, first=2)
+    assert slot(await conv.context()) == ["Be brief.", "[given at message 11 of the conversation] It is Monday."]
+    await conv.pin("s")
+    context = await conv.context()
+    await check(conv, context)
+    assert slot(context) == [
+        "Be brief.",
+        "Answer in French.",
+        "[given at message 11 of the conversation] It is Monday.",
+    ]
+    assert (await conv.seen_context(await conv.keep_context(context))).is_same
+
+
 # --- what was shown ---
 
 

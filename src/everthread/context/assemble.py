@@ -295,7 +295,9 @@ class _Draft:
         placed: list[PreparedMessage] = []
         if given.system:
             placed.append(PreparedMessage({"role": "system", "content": given.system}))
-        placed += [one for stored in given.standing for one in prepare(stored, provider)]
+        # Before the record: an instruction after it would be one of mid conversation, which a newer one replaces.
+        leading = given.leading
+        placed += [one for stored in (*given.window[:leading], *given.standing) for one in prepare(stored, provider)]
         recorded_at = len(placed) if quotes else None
         if quotes:
             placed.append(PreparedMessage(record_message(quotes.blocks)))
@@ -309,7 +311,8 @@ class _Draft:
                 recalled = [recalled_block(one).block for one in given.recalled]
                 reminded = [memory_block(one).block for one in given.reminded]
                 placed.append(PreparedMessage(recalled_message(recalled, reminded)))
-            placed += self._window_message(at, stored)
+            if at >= leading:
+                placed += self._window_message(stored)
         report = repair_report(
             [one.message for one in placed],
             given.live_calls,
@@ -340,14 +343,14 @@ class _Draft:
         ]
         self.tokens = sum(self.sizes)
 
-    def _window_message(self, at: int, stored: LogMessage) -> Sequence[PreparedMessage]:
-        """A message of the window. An instruction given in mid conversation will stand with the others at the start, so
-        it says where it was given; the prompt of the start, sent again, does not."""
+    def _window_message(self, stored: LogMessage) -> Sequence[PreparedMessage]:
+        """A message of the window after the instructions it begins with. One given in mid conversation will stand with
+        the others at the start, so it says where it was given; the prompt of the start, sent again, does not."""
         told = prepare(stored, self._provider)
         is_plain = len(told) == 1 and told[0].is_plain
-        if is_plain or not is_system(stored.payload) or at < (leading := self._given.leading):
+        if is_plain or not is_system(stored.payload):
             return told
-        first = (*self._given.standing, *self._given.window[:leading])
+        first = (*self._given.standing, *self._given.window[: self._given.leading])
         if content_of(stored.payload) in (self._given.system, *(content_of(one.payload) for one in first)):
             return told
         return [
@@ -506,7 +509,9 @@ class _Draft:
         spoken = [index for index in tokens if index not in self._systems]
         summaries = self._quotes.summaries
         remembered, summed, pinned = self._record_parts()
-        reminded = min(self.recalled_tokens, memories_tokens(self._given.reminded))
+        reminded = self.recalled_tokens
+        if self._given.recalled:  # the frame is theirs, where there are both
+            reminded = min(reminded, memories_tokens(self._given.reminded))
         known = (*self._quotes.memories, *(self._given.reminded if reminded else ()))
         found = (
             Part(
@@ -539,7 +544,7 @@ class _Draft:
             ),
             Part(
                 kind="recalled",
-                tokens=self.recalled_tokens - reminded if self._given.recalled else 0,
+                tokens=self.recalled_tokens - reminded,
                 seqs=tuple(one.stored.seq for one in self._given.recalled),
                 exact=exact,
             ),

@@ -109,7 +109,8 @@ class Ingredients:
 
     system: str | None = None
     standing: Sequence[LogMessage] = ()
-    """System messages of the log that are before the window: they go into the system slot, after `system`."""
+    """System messages of the log that hold wherever the window is, without those that it begins with: they go into the
+    system slot, after `system`."""
     tools: Sequence[Mapping[str, Any]] = ()
     """The schemas sent beside the messages; the budget has left room for them."""
     memories: Sequence[QuotedMemory] = ()
@@ -134,5 +135,6 @@ class Ingredients:
     @property
     def leading(self) -> int:
         """How many messages of the window are instructions that the path begins with."""
-        is_later = self.summaries or self.standing or self.passed_over
-        return 0 if is_later else count_leading_system(stored.payload for stored in self.window)
+        return (
+            0 if self.summaries or self.passed_over else count_leading_system(stored.payload for stored in self.window)
+        )

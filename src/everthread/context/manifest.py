@@ -16,7 +16,7 @@ import orjson
 
 from everthread.context.budget import Budget
 
-RENDERER = 9
+RENDERER = 10
 """The version of the rendering; a manifest names it, so that a later one does not claim to show what was sent."""
 
 QUARANTINED = "quarantined"

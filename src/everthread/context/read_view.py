@@ -79,7 +79,8 @@ class View:
     passed_over: tuple[int, int] | None
     pinned: Sequence[LogMessage]
     standing: Sequence[LogMessage]
-    """System messages before the window: those the path begins with, and pinned ones."""
+    """System messages that hold wherever the window is: those the path begins with where it has left them behind, and
+    pinned ones, which may be in the window too."""
     quarantined: Sequence[int]
     """Messages of the path that are in no view."""
     uncovered: int
@@ -186,8 +187,11 @@ async def _read(
         for place, newest in inputs.pinned
         if place.seq not in in_window and is_on(inputs.segments, place.branch, place.seq)
     ]
-    # Instructions hold however far the window has moved on.
-    standing = {one.seq: one for one in (*leading, *pinned) if is_system(one.payload) and one.seq not in in_window}
+    # Instructions hold however far the window has moved on, and pinned ones also where newer ones follow.
+    begins_with = 0 if summaries or start else count_leading_system(one.payload for one in window)
+    pins = {place.seq for place, _ in inputs.pinned}
+    held = [*leading, *pinned, *(one for one in window[begins_with:] if one.seq in pins)]
+    standing = {one.seq: one for one in held if is_system(one.payload)}
     return View(
         inputs=inputs,
         policy=policy,
@@ -325,6 +329,8 @@ def render(
     summaries = summaries_within(tuple(view.told), summaries_room)
     found = [one for one in recalled if one.stored.seq not in seqs]
     shown = {*seqs, *(one.stored.seq for one in found if one.is_whole)}
+    standing = {one.seq for one in view.standing}
+    old = view.window[: max(0, view.opened_with - view.policy.keep_recent)]
     at_start = [] if known is None else known.at_start(view.compacted_at, room)
     reminded = [] if known is None else known.before_question(view.compacted_at, room, shown)
     most = budget.limit // 2
@@ -341,12 +347,12 @@ def render(
         summaries=summaries,
         summaries_room=summaries_room,
         pinned=view.pinned,
-        window=view.window,
+        window=[one for one in view.window if one.seq not in standing],
         quarantined=view.quarantined,
         passed_over=view.passed_over,
         # Old are those that were when its start last moved: the request began anew then, and until it does again its
         # beginning must not change.
-        old_before=max(0, view.opened_with - view.policy.keep_recent),
+        old_before=sum(one.seq not in standing for one in old),
     )
     return assemble(given, budget, provider=provider)
 
