@@ -54,6 +54,7 @@ from everthread.history.framework_summaries import FRAMEWORK, of_frameworks
 from everthread.history.search import search_by_words
 from everthread.history.turn_events import read_events
 from everthread.recall import for_context
+from everthread.recall.lookups import message_asked
 from everthread.recall.memories import Memories, memories_for_context
 from everthread.recall.memory_extraction import memories_read_until
 from everthread.recall.memory_intents import QuarantineMemories
@@ -73,7 +74,7 @@ _MOST_UNREAD: Final = 200
 """So many messages before the window may be unread for memories: earlier contexts have seen them in theirs."""
 
 _NEWEST = 12
-"""Among so many of the newest messages that of the user is looked for which may be the question itself."""
+"""Among so many of the newest messages that of the user is looked for which may be the question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -937,8 +938,8 @@ class Conversation:
         the owner has. Of a long message only the relevant passage is returned. Relative times in the question ("last
         week") are resolved as of `asked_at`, by default now. All hits together count to at most `max_tokens`. The
         result says when an index is behind or a part did not answer. What the user said last is left out if it is the
-        question itself. What looks like a credential is masked, unless
-        `show_secrets`.
+        question itself or an agent now searches for its answer; so are such searches (`history_search`, `history_open`)
+        and what they found. What looks like a credential is masked, unless `show_secrets`.
 
         ```python
         for hit in await conv.recall("What can my grandmother not eat?", limit=3):
@@ -954,6 +955,7 @@ class Conversation:
         services = self._runtime.recall_services
         is_wide = check_scope(services.policy.scope if scope is None else scope) == "owner"
         path = await active_path(self._store, self._ref)
+        asked = message_asked(await self.tail(_NEWEST), query)
         result = await recall(
             services,
             self.owner,
@@ -962,9 +964,9 @@ class Conversation:
             asked_at=None if asked_at is None else check_moment(asked_at),
             path=None if is_wide else path,
             at_least=limit,
+            question_at=None if asked is None else (self.id, asked),
         )
         await self._runtime.embed_if_behind(result.is_behind, self.owner, None if is_wide else self.id)
-        result = result.without_question(self.id, await self.tail(_NEWEST), query)
         return result.hits(limit, max_tokens, show_secrets=show_secrets)
 
 

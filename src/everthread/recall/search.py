@@ -50,6 +50,7 @@ from everthread.recall.links import (
     naming,
     sources_of,
 )
+from everthread.recall.lookups import is_lookup
 from everthread.recall.policy import RecallPolicy
 from everthread.recall.query import MAX_QUESTION_CHARACTERS, RecallQuery, parse_question
 from everthread.recall.ranking import (
@@ -211,16 +212,6 @@ class RecallResult:
         """Whether similarity in meaning took part."""
         return bool(self.similar.passages)
 
-    def without_question(self, conversation: str, newest: Sequence[Message], question: str) -> RecallResult:
-        """The same without the question itself if it is, word for word, what the user said last: no answer."""
-        asked = next((one for one in reversed(newest) if one.role == "user"), None)
-        if asked is None or asked.text.strip() != question.strip():
-            return self
-        found = {
-            key for key, one in self.messages.items() if (one.conversation_id, one.seq) == (conversation, asked.seq)
-        }
-        return replace(self, ranking=self.ranking.without(found))
-
     def hits(self, limit: int, max_tokens: int, *, show_secrets: bool) -> RecallHits:
         """At most so many, that together count to no more; what does not fit is passed over."""
         if self.asks_for_several:
@@ -247,7 +238,8 @@ class RecallResult:
             if count == MAX_QUOTED * limit:
                 break
             hit = _as_hit(ranked, self.messages[ranked.message.entry_key], show_secrets=show_secrets)
-            hit = replace(hit, text=shorten(hit.text, hit.words))
+            short = shorten(hit.text, hit.words)
+            hit = replace(hit, text=short, is_passage=hit.is_passage or short != hit.text)
             tokens = count_tokens(hit.text) + _QUOTE_MARGIN_TOKENS
             if tokens <= max_tokens:
                 max_tokens -= tokens
@@ -278,12 +270,14 @@ async def recall(
     hidden: Collection[int] = (),
     at_least: int = _MAX_CANDIDATES,
     at_most: int = _MAX_CANDIDATES,
+    question_at: tuple[str, int] | None = None,
 ) -> RecallResult:
     """What has to do with a question, in one conversation along a path, or in all that an owner has.
 
     Messages by their seq that are `hidden` lend to others what they have of the question, but are not found. Those
     that have nothing but words which stand nearly everywhere are looked at where fewer than `at_least` have others.
-    Some `at_most` are read and ranked.
+    Some `at_most` are read and ranked. `question_at` is the message that is the question, by conversation and seq.
+    It is no answer, nor are an agent's earlier searches and what they found.
     """
     similar = await _find_similar(services, owner, conversation, question)
     store = services.store
@@ -313,7 +307,7 @@ async def recall(
         cues = await store.search.postings(owner, conversation, kind.cues if kind else (), cap=_MAX_CUED)
         may_govern = likely_wishes(cues.of)
         keys = list(dict.fromkeys([*keys, *may_govern]))
-        candidates = _Candidates()
+        candidates = _Candidates(question_at)
         named = list(dict.fromkeys((near.conversation_id, near.seq) for near in similar.passages))
         named += spread(said_then, at_most - len(keys))
         read = await store.search.messages(owner, keys, named) if keys or named else ()
@@ -503,12 +497,15 @@ def _similarity_by_key(
 class _Candidates:
     """The messages read for a question as ranking takes them, each made once."""
 
-    def __init__(self) -> None:
+    def __init__(self, question_at: tuple[str, int] | None) -> None:
+        self._question_at = question_at
         self._known: dict[int, CandidateMessage | None] = {}
 
     def of(self, messages: Iterable[PlacedMessage]) -> Iterator[CandidateMessage]:
-        """All but those without a text, and damaged ones, which `verify` reports."""
+        """All but the question itself, those without a text, searches, and damaged ones, which `verify` reports."""
         for found in messages:
+            if (found.conversation_id, found.seq) == self._question_at:
+                continue
             key = found.entry_key
             if key not in self._known:
                 self._known[key] = _as_candidate(found)
@@ -533,7 +530,7 @@ def _made_candidate(found: PlacedMessage) -> CandidateMessage | None:
         return None
     said_at = payloads.said_at(payload) or Message(entry).created_at
     name, text = payloads.name(payload), payloads.searchable(payload)
-    if not text.strip():
+    if not text.strip() or is_lookup(payload):
         return None  # only a picture, say: there is nothing to quote
     return CandidateMessage(found.entry_key, found.depth, found.conversation_id, entry.role, name, text, said_at)
 
