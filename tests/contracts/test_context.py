@@ -242,6 +242,14 @@ async def test_a_count_that_is_an_estimate_says_so(conv: Conversation) -> None:
     assert not any(part.exact for part in guessed.parts)
 
 
+async def test_what_is_shown_in_part_is_named_as_such_and_not_as_left_out(conv: Conversation) -> None:
+    await conv.append([says("line of a log\n" * 9_000)])
+    context = await conv.context(budget=tight(1_000))
+    assert context.omitted == ()
+    assert context.manifest.clamped == (1,)
+    assert [(piece.seqs, piece.form) for piece in context.pieces] == [((1,), "in_part")]
+
+
 # --- the system slot ---
 
 
