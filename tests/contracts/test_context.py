@@ -250,6 +250,21 @@ async def test_what_is_shown_in_part_is_named_as_such_and_not_as_left_out(conv: 
     assert [(piece.seqs, piece.form) for piece in context.pieces] == [((1,), "in_part")]
 
 
+@pytest.mark.parametrize(
+    ("memory", "said"),
+    [("The user has a nut allergy.", "The <memory> tags below"), ("用户对坚果过敏。", "下面的 <memory> 标签里")],
+)
+async def test_a_record_says_only_what_concerns_it_in_its_language(et: Everthread, memory: str, said: str) -> None:
+    await et.memories.add("local", memory, pinned=True)
+    conv = await et.conversations.create()
+    await conv.append([says("你好")])
+    context = await conv.context()
+    await check(conv, context)
+    assert context.messages[0]["content"].startswith(said)
+    assert not any(word in text_of(context) for word in ("<summary>", "history_open", "<record>", "长期有效"))
+    assert (await conv.seen_context(await conv.keep_context(context))).is_same
+
+
 # --- the system slot ---
 
 

@@ -68,6 +68,7 @@ async def test_the_recalled_stays_within_its_cap_and_is_the_first_to_go(conv: Co
         tokens = sum(part.tokens for part in context.parts if part.kind == "recalled")
         assert tokens <= cap + 60  # its introduction aside
         assert bool(tokens) is (cap > 0)
+    await conv.append([says("and now? " * 100)])  # beside which the summaries fit as they are
     plain = await conv.context(compaction=counted)
     budget = tight(plain.tokens + 10)
     squeezed = await conv.context(query="harpsichord", budget=budget, compaction=counted)

@@ -47,6 +47,7 @@ from everthread.context.quotes import (
     QuotedBlock,
     Quotes,
     given_at,
+    language_of_recalled,
     memories_tokens,
     memory_block,
     quotes_within,
@@ -300,7 +301,7 @@ class _Draft:
         placed += [one for stored in (*given.window[:leading], *given.standing) for one in prepare(stored, provider)]
         recorded_at = len(placed) if quotes else None
         if quotes:
-            placed.append(PreparedMessage(record_message(quotes.blocks)))
+            placed.append(PreparedMessage(record_message(quotes.blocks, quotes.introduction)))
         asked_at = next(
             (at for at in reversed(range(len(given.window))) if is_user_turn(given.window[at].payload)), None
         )
@@ -310,7 +311,7 @@ class _Draft:
                 recalled_at = len(placed)
                 recalled = [recalled_block(one).block for one in given.recalled]
                 reminded = [memory_block(one).block for one in given.reminded]
-                placed.append(PreparedMessage(recalled_message(recalled, reminded)))
+                placed.append(PreparedMessage(recalled_message(recalled, reminded, language_of_recalled(given))))
             if at >= leading:
                 placed += self._window_message(stored)
         report = repair_report(
@@ -511,7 +512,7 @@ class _Draft:
         remembered, summed, pinned = self._record_parts()
         reminded = self.recalled_tokens
         if self._given.recalled:  # the frame is theirs, where there are both
-            reminded = min(reminded, memories_tokens(self._given.reminded))
+            reminded = min(reminded, memories_tokens(self._given.reminded, language_of_recalled(self._given)))
         known = (*self._quotes.memories, *(self._given.reminded if reminded else ()))
         found = (
             Part(

@@ -131,6 +131,8 @@ class Ingredients:
     old_before: int = 0
     """How many messages of the window are old, so that their long tool output is shown in part."""
     live_calls: frozenset[str] = frozenset()
+    is_of_older_renderer: bool = False
+    """Whether the record says all that can be said of records, in English, as it did before renderer 10."""
 
     @property
     def leading(self) -> int:

@@ -419,6 +419,7 @@ async def render_again(store: Store, ref: Ref, id: str) -> SeenContext:
         passed_over=kept.passed_over,
         old_before=kept.old_before,
         live_calls=frozenset(kept.live_calls),
+        is_of_older_renderer=kept.renderer < 10,
     )
     again = assemble(given, Budget(**kept.budget), provider=cast("Provider | None", kept.provider))
     return SeenContext(
