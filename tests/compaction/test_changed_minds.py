@@ -16,7 +16,7 @@ from everthread.compaction.fact_ranking import facts_of_sources
 from everthread.compaction.gate import Accepted, check_summary
 from everthread.compaction.sources import Source
 from everthread.compaction.summarise import SummaryFailure
-from everthread.compaction.summary_format import Section, SummaryLine
+from everthread.compaction.summary_format import Section, SummaryLine, parse_summary
 from everthread.compaction.superseded import changed_by, mark_superseded, replaced_by
 from everthread.context.tokens import count_tokens
 from tests.compaction.spans import assistant, user
@@ -321,3 +321,31 @@ def test_the_sealed_conversations_are_those_that_were_sealed() -> None:
     for line in (FOLDER / "sealed.sha256").read_text("utf-8").splitlines():
         sealed, name = line.split()
         assert sha256((FOLDER / name).read_bytes()).hexdigest() == sealed
+
+
+@pytest.mark.parametrize(
+    ("order", "back"),
+    [
+        ("never use emojis", "emojis are fine again 😀"),
+        ("never use emojis", "haha ok emojis are fine again"),
+        ("never use emojis", "emojis are fine again, ok?"),
+        ("never use emojis", "嗯 emojis are fine again哈哈"),
+        ("Always answer in bullet points.", "no more bullet points 🙏"),
+        ("以后都用中文回答我", "换回英文吧😀"),
+        ("From now on use metric units", "imperial units again please lol"),
+    ],
+)
+def test_an_order_is_ended_whatever_is_typed_around_its_end(order: str, back: str) -> None:
+    asked = [
+        one
+        for at in range(20)
+        for one in (
+            user(2 * at + 3 + (2 if at > 9 else 0), f"Question {at} about part P-{at * 37}: price?"),
+            assistant(2 * at + 4 + (2 if at > 9 else 0), f"P-{at * 37} costs {at * 3 + 1} EUR"),
+        )
+    ]
+    talk = [user(1, order), assistant(2, "ok"), *asked[:20], user(23, back), assistant(24, "ok"), *asked[20:]]
+    lines = parse_summary(extract(talk, max_tokens=400, count_tokens=count_tokens))
+    told = {line.first_seq: line for line in lines if isinstance(line, SummaryLine)}
+    assert back in told[23].text
+    assert 1 not in told or replaced_by(told[1]) == 23

@@ -26,6 +26,8 @@ from benchmarks.memory_sentences import remembered
         ["我不喝咖啡", "我现在又喝咖啡了"],
         ["I use a Dvorak keyboard", "we don't do that here", "I don't use a Dvorak keyboard any more"],
         ["I live in Porto", "I used to live in Porto"],
+        ["never use emojis", "hm, emojis are fine again, ok? 😀"],
+        ["以后都用日语回答我", "哈哈换回中文吧😀"],
     ],
 )
 def test_what_was_taken_back_is_remembered_no_longer(messages: list[str]) -> None:

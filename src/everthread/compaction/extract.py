@@ -161,12 +161,13 @@ def _draft(read: Sequence[Source], facts: Sequence[Fact], kind: ConversationKind
 def _write(draft: _Draft, prose_tokens: int, list_tokens: int, count_tokens: TokenCounter) -> tuple[str, str]:
     """The sentences, and the list of the facts that none of them holds."""
     told = _marked_lines(draft, prose_tokens, draft.first, count_tokens)
-    said = {line.last_seq for line in told}
-    newer = {seq for line in told if (seq := changed_by(line)) is not None} - said
+    lines = lines_that_fit(told, draft.language, prose_tokens, count_tokens)
+    newer = {seq for line in told if (seq := changed_by(line)) is not None} - {line.last_seq for line in lines}
     if newer:  # what replaced a line is told too
         wanted = [one for one in draft.candidates if one.last_seq in newer and may_replace(one.text)]
         told = _marked_lines(draft, prose_tokens, [*draft.first, *wanted], count_tokens)
-    lines = only_with_what_replaced(lines_that_fit(told, draft.language, prose_tokens, count_tokens))
+        lines = lines_that_fit(told, draft.language, prose_tokens, count_tokens)
+    lines = only_with_what_replaced(lines)
     prose = format_summary(lines, draft.language)
     missing = split_kept(prose, draft.ranked)[1]
     return prose, mention_list(missing, draft.said, draft.language, list_tokens, count_tokens, draft.marked)

@@ -19,8 +19,10 @@ from everthread.compaction.fact_ranking import fact_weight, is_askable
 from everthread.compaction.sources import Source, is_user
 from everthread.compaction.standing import is_standing
 from everthread.compaction.summary_format import Section
+from everthread.compaction.superseded import may_replace
 from everthread.text import cues
 from everthread.text.facts import Fact
+from everthread.text.fillers import without_fillers
 from everthread.text.sentences import TextPiece, split_sentences
 from everthread.text.terms import terms, tf_idf_weights
 
@@ -139,13 +141,14 @@ def is_small_talk(one: Statement, facts: dict[str, float]) -> bool:
         return True
     if facts or one.piece.kind != "prose":
         return False
-    if len(one.terms) <= SHORT_TERMS and _LAUGHS.search(text) and not cues.is_standing(text):
+    said = without_fillers(text)
+    if len(one.terms) <= SHORT_TERMS and _LAUGHS.search(text) and not (is_standing(said) or may_replace(said)):
         return True
     if one.question is not None:
         return not one.terms and (len(one.question.terms) < _LEAST_TERMS or not _answers(one))
     if len(one.terms) >= _least_terms(text):
         return False
-    if cues.decides(text) or cues.is_standing(text) or cues.is_pending(text) or cues.revises(text):
+    if cues.decides(said) or cues.is_standing(said) or cues.is_pending(said) or cues.revises(said):
         return not one.terms
     return not one.terms or one.answered or not cues.asks(text)
 
@@ -315,7 +318,11 @@ def quick_score(one: Statement, salience: float, facts: dict[str, float]) -> flo
 def section_of(one: Statement, *, holds_facts: bool) -> Section:
     """Where a piece belongs. Users set goals and decide; an answer gives facts."""
     text = one.piece.text
-    if is_user(one.source) and one.piece.kind != "code" and (is_standing(text) or _tells_of_person(one)):
+    if (
+        is_user(one.source)
+        and one.piece.kind != "code"
+        and (is_standing(without_fillers(text)) or _tells_of_person(one))
+    ):
         return "standing"
     if not is_user(one.source):
         return "decisions" if one.works_alone and one.piece.kind == "prose" and cues.decides(text) else "facts"
@@ -341,7 +348,7 @@ def _tells_of_person(one: Statement) -> bool:
 
 
 def _section_of_statement(text: str, *, among_people: bool) -> Section:
-    text = cues.without_advice(text)
+    text = cues.without_advice(without_fillers(text))
     if cues.decides(text) or cues.revises(text):
         return "decisions"
     if cues.is_pending(text):
@@ -394,7 +401,8 @@ def _by_act(one: Statement, section: Section) -> float:
 
 def _is_idle(one: Statement) -> bool:
     text = one.piece.text
-    polite = cues.is_polite(text) and not cues.decides(text)
+    said = without_fillers(text)
+    polite = cues.is_polite(text) and not (cues.decides(said) or cues.revises(said))
     if one.question is not None:
         return polite and not cues.affirms(text)
     return len(one.terms) < 2 or polite or text.endswith((":", "："))

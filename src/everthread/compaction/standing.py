@@ -19,6 +19,7 @@ from everthread.compaction.summary_format import (
 )
 from everthread.compaction.superseded import mark_superseded, replaced_by
 from everthread.text import cues
+from everthread.text.fillers import without_fillers
 from everthread.text.sentences import split_sentences
 from everthread.text.terms import overlap, terms
 from everthread.text.words import stem
@@ -34,7 +35,8 @@ _SAID_WITH_SOURCE = 0.4
 def is_standing(text: str) -> bool:
     """Whether a user's sentence orders something for good, tells what is to be heeded, or ends either; a question does
     none of it."""
-    return len(text) <= _LONGEST_CHARS and _may_stand(text) and not cues.ends_in_question(text)
+    said = without_fillers(text)
+    return len(text) <= _LONGEST_CHARS and _may_stand(said) and not cues.ends_in_question(said)
 
 
 def _may_stand(text: str) -> bool:

@@ -21,6 +21,7 @@ from everthread.compaction.summary_format import Section, SummaryLine
 from everthread.core.recent import forget_on_erase
 from everthread.text import cues
 from everthread.text.facts import find_facts
+from everthread.text.fillers import without_fillers
 from everthread.text.language import Language
 from everthread.text.normal_forms import vaguer_dates
 from everthread.text.sentences import split_sentences
@@ -135,7 +136,7 @@ def mark_superseded(
 ) -> list[SummaryLine]:
     """The lines, each that one of the later statements (seq and text) replaced with its mark. What was `said` at each
     seq shows whether a statement is about something that no line tells."""
-    told = [(seq, one) for seq, text in later if (one := _told(text)).may_replace and not _only_asks(text)]
+    told = [(seq, one) for seq, text in later if (one := _told(text)).may_replace and not _only_asks(one.text)]
     changing = [(seq, _statement(cues.without_unchanged(one.text))) for seq, one in told]
     if not changing:
         return list(lines)
@@ -157,7 +158,7 @@ class _Statement:
     """A statement by what it can be compared with; what is seldom asked for is found when it is."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.text = without_fillers(text)
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -752,13 +753,17 @@ _DIET = re.compile(
     r"|i (?:now )?eat (?P<yes>meat|fish))\b"
     r"|我(?!妈|爸|弟|哥|姐|妹|老)[^，。；！？,.;!?吃]{0,4}(?:(?P<zh_no>吃素|素食)|(?P<zh_yes>吃肉|吃荤))"
 )
+_UNITS = re.compile(
+    r"\b(?i:(?:use|using|in|to|back to) (metric|imperial)|(metric|imperial)"
+    r" (?:units?|system|measure\w*|again|please|pls|instead|from now on))\b|(公制|英制)"
+)
 _SLOT_SIGNS = re.compile(
-    "again|back to|switch to|wieder|call me|address me| in [A-Z]|vegetarian|vegan|eat |叫我|称呼我|[文语体吃素]"
+    "metric|mperial|[公英]制|again|back to|switch to|wieder|call me|address me| in [A-Z]|vegetarian|vegan|eat |叫我|称呼我|[文语体吃素]"
 )
 
 
 def _slots(text: str) -> dict[str, str]:
-    """What can hold only once: how to address the user, in which language to answer, what they eat."""
+    """What can hold only once: how to address the user, in which language and units to answer, what they eat."""
     if not _SLOT_SIGNS.search(text):
         return {}
     text = cues.without_others_words(text)
@@ -771,6 +776,8 @@ def _slots(text: str) -> dict[str, str]:
         found["language"] = (language[1] or language[2]).lower()
     if diet := _DIET.search(text):
         found["diet"] = "meat" if diet["yes"] or diet["zh_yes"] else "none"
+    if units := _UNITS.search(text):
+        found["units"] = next(filter(None, units.groups())).lower()
     return found
 
 

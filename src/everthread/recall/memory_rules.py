@@ -40,6 +40,7 @@ from everthread.recall.memory_wording import (
     in_own_words,
     tidy,
 )
+from everthread.text.fillers import without_fillers
 
 MAX_READ_CHARACTERS: Final = 4_000
 """Who tells more than this at once pastes something."""
@@ -226,7 +227,8 @@ _STOPS = ".!。！;；~ "
 
 
 def _opened(part: str) -> str:
-    return _OWN_NAMES.sub("我", _OPENINGS.sub("", part.strip(' \t"“”')).strip().rstrip(_STOPS))
+    said = without_fillers(part.strip(' \t"“”'))
+    return _OWN_NAMES.sub("我", _OPENINGS.sub("", said).strip().rstrip(_STOPS))
 
 
 _CLAUSE = re.compile(r"(?<!\s)(?:\s*+[,，、]\s*+|\s++(?:(?:and|but|so)|[-–—]++)\s++)", re.IGNORECASE)
@@ -295,7 +297,7 @@ def _without_asides(sentence: str) -> Iterator[str]:
 
 _LAST_WORDS = re.compile(
     r"(?<! )(?:,? (?:btw|fyi|lol|haha|tho|though|thx|thanks|sadly|please|pls|ok|okay)\b){1,4}[!?. ]{0,8}$"
-    r"|(?<!哈)哈{1,8}$",
+    r"|(?<!哈)哈$",
     re.IGNORECASE,
 )
 _SHORT_FORMS: Final = tuple(
