@@ -99,3 +99,25 @@ def test_a_form_of_address_ends_no_sentence() -> None:
 def test_a_house_number_stays_with_its_street() -> None:
     texts = [piece.text for piece in split_sentences("Bring it to Graben Str. 7, second floor. The bell is broken.")]
     assert texts == ["Bring it to Graben Str. 7, second floor.", "The bell is broken."]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Abreise am 15. Mai 2026 um 9 Uhr.",
+        "Am 1. und 2. April ist zu.",
+        "Wir treffen uns z.B. am 3. Juni bei Hr. Weber, Nr. 12 bzw. Str. 5.",
+        "M. Dupont arrive le 5. Juin est libre.",
+        "Trae el carnet, p.ej. Madrid, pág. 12, art. 5 del contrato.",
+    ],
+)
+def test_the_dot_of_an_ordinal_or_of_an_abbreviation_of_another_language_cuts_nothing(text: str) -> None:
+    assert _texts(text) == [text]
+
+
+def test_a_number_ends_a_sentence_where_another_surely_begins() -> None:
+    assert _texts("I have room 5. The other is 7. 我住在那里。") == [
+        "I have room 5.",
+        "The other is 7.",
+        "我住在那里。",
+    ]

@@ -758,7 +758,8 @@ _UNITS = re.compile(
     r" (?:units?|system|measure\w*|again|please|pls|instead|from now on))\b|(公制|英制)"
 )
 _SLOT_SIGNS = re.compile(
-    "metric|mperial|[公英]制|again|back to|switch to|wieder|call me|address me| in [A-Z]|vegetarian|vegan|eat |叫我|称呼我|[文语体吃素]"
+    "metric|mperial|[公英]制|again|back to|switch to|wieder|call me|address me| in [A-Z]|vegetarian|vegan|eat "
+    "|叫我|称呼我|[文语体吃素]"
 )
 
 

@@ -9,7 +9,10 @@ import re
 
 _PICTURE = "[\u2190-\u21ff\u2300-\u27bf\u2900-\u2bff\ufe0e\ufe0f\u200d\U0001f000-\U0001faff]"
 _SMILEY = r"(?<![\w(])[:;=]-?['’]?[()DPpoO/|*]++(?![\w(])|<3+|\^_*\^|[tT]_[tT]|-_+-"
-_LAUGHTER = r"(?<![A-Za-z0-9])(?i:lol+|lmao+|rofl|haha(?:ha)*h?|hehe(?:he)*|hihi|jaja(?:ja)*|xd+)(?![A-Za-z0-9'’-])|[哈嘿呵嘻]{2,30}"
+_LAUGHTER = (
+    r"(?<![A-Za-z0-9])(?i:lol+|lmao+|rofl|haha(?:ha)*h?|hehe(?:he)*|hihi|jaja(?:ja)*|xd+)(?![A-Za-z0-9'’-])"
+    r"|[哈嘿呵嘻]{2,30}"
+)
 _BEFORE = (
     r"(?i:ok(?:ay)?|so(?! far| that| long)|hm+|mhm+|uh+m*|um+|erm*|oh+|ah+|aw+|yo|hey|well|btw|alright|yeah|yep|nvm)"
     r"(?![A-Za-z0-9'’-])|(?:嗯+|哦+|噢+|啊+|呃+|额+|哎呀?|唉|诶|那个|对了|好的?)(?=[，,。.！!、~～\s…])|嗯+"

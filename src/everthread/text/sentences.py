@@ -42,8 +42,21 @@ _QUOTE = re.compile(r"^\s*>\s?")
 _ENDED = re.compile(r"[.!?。！？…:：;；)\]\"”」』]\s*$")
 _INTRODUCES = re.compile(r"[:：]\s*$")
 _GOES_ON = re.compile(r"^\s*[a-z]")
-_ADDRESSES = re.compile(r"(?:^|\s)(?:Ms|Mx|Mme|Mlle|[Ss]tr|[Nn]r|Apt|[Rr]m|[Ff]l|[Aa]pprox|[Ii]ncl|[Ee]xcl)\.\s*$")
+_ABBREVIATED = re.compile(
+    r"(?:^|[\s(])(?:Ms|Mx|Mme|Mlle|Hr|Fr|Sra?|Srta|[Ss]tr|[Nn]r|[Nn][uú]m|Apt|[Rr]m|[Ff]l|[Aa]pprox|[Ii]n[ck]l|[Ee]x[ck]l"
+    r"|zzgl|bzw|bzgl|evtl|ggf|usw|[Ss]og|[Vv]gl|[Cc][af]|[Tt][eé]l|[Pp]l|[Aa]v|Avda|[Bb]oul|[Uu]l|[Pp][aá]gs?|[Aa]rts?|[Bb]d"
+    r"|[Ee]nv|p\. ?e[jx]|z\. ?B|d\. ?h|u\. ?a|c\.-à-d)\.\s*$"
+)
 """What stands before a name or a number, which `segment` takes for an end."""
+_MAY_GO_ON = re.compile(r"(?:^|[\s(–-])(?:\d{1,2}|[^\W\d_])\.\s*$")
+"""An ordinal (15. Mai) or an initial (M. Dupont), if it is no end: what is cut there says another day."""
+_OPENS_SENTENCE = re.compile(
+    r"(?:The|It|Its|I|We|He|She|They|You|This|That|These|Those|There|Then|And|But|So|If|When|Also|My|Our|Your|His|Her"
+    r"|Their|Please|Let|Thanks|Yes|No|Not|What|How|Why|Where|Who|Which|Can|Could|Would|Should|Is|Are|Does|Did|Call"
+    r"|Always|Never|After|Before|For|From|To|On|At|By|With|Next|Now|Because|Since|Ok|Okay|Anyway|Just|Maybe"
+    r")\b|[\u4e00-\u9fff]"
+)
+"""How an English or Chinese sentence surely begins."""
 _HAS_WORD = re.compile(r"\w")
 _SEMICOLON = re.compile(r"(?<=[；;])")
 _BOLD = re.compile(r"(\*\*|__)(?=\S)(.{1,1000}?)(?<=\S)\1")
@@ -141,16 +154,21 @@ def _sentences(paragraph: str) -> Iterator[str]:
     waiting, coded = "", paragraph.count("`") % 2 == 0
     for stretch in _stretches(paragraph):
         for sentence in segment(language_of_text(stretch), stretch):
-            waiting = f"{waiting}{sentence}"
             # A piece without a word (a stray mark, an emoji) belongs to the sentence that follows, and so does
             # one that was cut inside a piece of code.
-            if _ADDRESSES.search(sentence):
-                continue
-            if _HAS_WORD.search(sentence) and not (coded and waiting.count("`") % 2):
+            if _HAS_WORD.search(waiting) and not (coded and waiting.count("`") % 2) and not _goes_on(waiting, sentence):
                 yield from _statements(waiting.strip())
                 waiting = ""
+            waiting = f"{waiting}{sentence}"
     if waiting.strip():
-        yield waiting.strip()
+        yield from _statements(waiting.strip())
+
+
+def _goes_on(before: str, after: str) -> bool:
+    """Whether one sentence was cut in two: at the dot of an ordinal, an initial or an abbreviation."""
+    end = before[-12:]
+    may = _ABBREVIATED.search(end) or _MAY_GO_ON.search(end)
+    return may is not None and _OPENS_SENTENCE.match(after.lstrip()) is None
 
 
 def _stretches(paragraph: str) -> Iterator[str]:
