@@ -140,6 +140,9 @@ def test_a_change_marks_what_it_is_about_and_nothing_else_of_the_same_day_or_amo
         ("zelt für 3 nächte, 20 euros", "scrap the zelt", "replaced"),
         ("Ana 出4万，Piet 出2万", "更新：Ana 加到6万", "in part"),
         ("婚礼预算20万，请80位客人", "婚礼预算提高到25万吧", "in part"),
+        ("We decided to go to Dali by train, no flights.", "Not Dali any more, Lijiang instead.", "in part"),
+        ("我们决定六月坐火车去大理，不坐飞机。", "不去大理了，改去丽江。", "in part"),
+        ("We decided to go to Dali, because Tom lives there.", "Not Dali any more, Lijiang instead.", "replaced"),
     ],
 )
 def test_of_a_line_that_tells_more_than_was_changed_only_a_part_is_said_to_have_changed(

@@ -318,7 +318,8 @@ def _replacing(
         if not surely[index] and not able[index] and (nearest := _nearest(change, seq, said)) is not None:
             meant = [nearest]
         for at in meant:
-            in_part = at not in surely[index] and _leaves_something(change, told[at])
+            leaves = _leaves_clause if at in surely[index] else _leaves_something
+            in_part = leaves(change, told[at])
             found[at] = max(_Change(seq, in_part), found.get(at, _Change(0, in_part=False)))
     return found
 
@@ -493,6 +494,30 @@ def _leaves_something(later: _Statement, own: _Statement) -> bool:
         len(_distinct(kind, values)) > max(1, len(_distinct(kind, later.values[kind])))
         for kind, values in own.values.items()
     )
+
+
+def _leaves_clause(later: _Statement, own: _Statement) -> bool:
+    """Whether of what it puts something else in the place of another clause is left: of a trip to Dali, no flights,
+    another town leaves that nobody flies. What is scrapped goes with all that was said of it."""
+    if not (later.slots or _IN_ITS_PLACE.search(later.text)):
+        return False
+    pieces = [piece.text for piece in split_sentences(own.text)]
+    clauses = [clause.strip(" .!。！") for piece in pieces for clause in _CLAUSES.split(piece)]
+    changed = [clause for clause in clauses if not _words(clause).isdisjoint(later.words) or _slots(clause)]
+    return bool(changed) and any(
+        len(_words(clause)) >= (1 if clause.isascii() else 2) and not _DEPENDS.match(clause)
+        for clause in clauses
+        if clause not in changed
+    )
+
+
+_IN_ITS_PLACE = re.compile(r"\b(?i:instead|rather|mov(?:e|es|ed|ing)|switch\w*|now)\b|[改换]")
+_CLAUSES = re.compile(r"[,;] |[，；]")
+_DEPENDS = re.compile(
+    r"(?i:(?:even|if|because|since|as|when\w*|unless|so|which|who|that|it\w?|it's|this|they|please|ok|okay|not)\b)"
+    r"|因为|如果|即使|所以|除非|而不|不是|当|它|这"
+)
+"""How a clause begins that says nothing apart from the one before it."""
 
 
 def _distinct(kind: str, values: frozenset[str]) -> set[str]:
