@@ -151,7 +151,7 @@ def test_of_a_line_that_tells_more_than_was_changed_only_a_part_is_said_to_have_
     line = SummaryLine(section="decisions", text=f"user: {told}", first_seq=1, last_seq=1)
     (marked,) = mark_superseded([line], [(5, later)], "en")
     assert mark in marked.text
-    assert changed_by(marked) == 5
+    assert changed_by(marked) == (5,)
     assert replaced_by(marked) == (5 if mark == "replaced" else None)
 
 
@@ -352,3 +352,26 @@ def test_an_order_is_ended_whatever_is_typed_around_its_end(order: str, back: st
     told = {line.first_seq: line for line in lines if isinstance(line, SummaryLine)}
     assert back in told[23].text
     assert 1 not in told or replaced_by(told[1]) == 23
+
+
+TOLD_TWO_THINGS = "Our warehouse is in Rotterdam, Dock 14. Budget for the relocation is 48,000 EUR."
+MOVES = "Change of plan: not Rotterdam any more, we move the warehouse to Antwerp, Quay 7."
+COSTS_MORE = "the CFO says the relocation budget is now 55,500 EUR instead of 48,000"
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_line_of_which_two_messages_changed_a_part_each_names_both(at_once: bool) -> None:
+    lines = [SummaryLine(section="facts", text=f"user: {TOLD_TWO_THINGS}", first_seq=1, last_seq=1)]
+    if at_once:
+        (marked,) = mark_superseded(lines, [(5, MOVES), (9, COSTS_MORE)], "en")
+    else:
+        (marked,) = mark_superseded(mark_superseded(lines, [(5, MOVES)], "en"), [(5, MOVES), (9, COSTS_MORE)], "en")
+    assert marked.text == f"user: {TOLD_TWO_THINGS} (changed in part by [#5], [#9])"
+    assert changed_by(marked) == (5, 9)
+
+
+def test_what_changed_the_same_part_again_is_named_alone() -> None:
+    lines = [SummaryLine(section="facts", text=f"user: {TOLD_TWO_THINGS}", first_seq=1, last_seq=1)]
+    more = COSTS_MORE.replace("55,500", "60,000")
+    (marked,) = mark_superseded(lines, [(5, COSTS_MORE), (9, more)], "en")
+    assert changed_by(marked) == (9,)

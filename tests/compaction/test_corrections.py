@@ -29,7 +29,8 @@ def _told(first: str, later: str, *, apart: int = 3, max_tokens: int = 400) -> s
 
 
 def _marks(text: str) -> dict[int, int | None]:
-    return {line.first_seq: changed_by(line) for line in parse_summary(text) if isinstance(line, SummaryLine)}
+    lines = (line for line in parse_summary(text) if isinstance(line, SummaryLine))
+    return {line.first_seq: max(changed_by(line), default=None) for line in lines}
 
 
 @pytest.mark.parametrize(

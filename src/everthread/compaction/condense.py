@@ -93,7 +93,7 @@ def condense(summaries: Sequence[ChildSummary], *, max_tokens: int, count_tokens
     told = [line for line, _ in lines]
     marked = mark_superseded(told, told_later(told), language)
     lines = [(line, at) for line, (_, at) in zip(marked, lines, strict=True)]
-    holding = [line for line, _ in lines if changed_by(line) is None and (line.section != "tools" or acts(line.text))]
+    holding = [line for line, _ in lines if not changed_by(line) and (line.section != "tools" or acts(line.text))]
     facts = [fact for line in holding for fact in find_facts(without_label(line.text), seq=line.first_seq)]
     ranked = rank_facts(facts, sources_of_summaries(children))
     prose_tokens = max_tokens - int(max_tokens * LIST_SHARE)
@@ -112,7 +112,7 @@ def condense(summaries: Sequence[ChildSummary], *, max_tokens: int, count_tokens
         return [lines[candidate.index][0] for candidate in chosen]
 
     best_first = select(())
-    newer = {changed_by(line) for line in best_first} - {line.last_seq for line in best_first}
+    newer = {seq for line in best_first for seq in changed_by(line)} - {line.last_seq for line in best_first}
     if missing := [one for one in candidates if one.last_seq in newer and may_replace(without_label(one.text))]:
         best_first = select(missing)  # what replaced a line is told too
     fitting = lines_that_fit(best_first, language, prose_tokens, count_tokens)
@@ -132,11 +132,11 @@ def _newer_before_older(candidates: Sequence[CandidateLine], lines: Sequence[Sum
     view than where it keeps its worth. What replaced it weighs as much as it did."""
     gained: dict[int, float] = {}
     for one in candidates:
-        if (seq := changed_by(lines[one.index])) is not None:
+        for seq in changed_by(lines[one.index]):
             gained[seq] = max(one.weight, gained.get(seq, 0.0))
     return [
         replace(one, weight=_REPLACED_WEIGHT, facts=dict.fromkeys(one.facts, _REPLACED_FACT_VALUE))
-        if changed_by(lines[one.index]) is not None
+        if changed_by(lines[one.index])
         else replace(one, weight=max(one.weight, gained[one.last_seq]))
         if one.last_seq in gained
         else one
@@ -273,7 +273,7 @@ def with_changes(
     if not recalled:
         return []
     lines = [line for one in summaries for line in _lines_told(one.text)]
-    noted = {line.last_seq: seq for line in lines if (seq := changed_by(line)) is not None}
+    noted = {line.last_seq: seqs for line in lines if (seqs := changed_by(line))}
     later = told_later(lines)
     for message in window[:-1]:
         text = payloads.text(message.payload)
@@ -281,12 +281,14 @@ def with_changes(
             later.append((message.seq, text))
     said = told_by_users(lines)
 
-    def change(passage: RecalledPassage) -> int | None:
+    def change(passage: RecalledPassage) -> tuple[int, ...]:
         seq, text = passage.stored.seq, passage.text
         if not passage.is_whole or len(text) > _SHORT_CHARS or payloads.role(passage.stored.payload) != "user":
-            return None
+            return ()
         line = SummaryLine(section="facts", text=to_one_line(text), first_seq=seq, last_seq=seq)
-        return noted.get(seq) or changed_by(mark_superseded([line], later, "en", said)[0])
+        known = noted.get(seq, ())
+        newer = changed_by(mark_superseded([line], later, "en", said)[0])
+        return (*known, *(one for one in newer if one > max(known, default=0)))
 
     return [replace(one, changed_by=change(one)) for one in recalled]
 
@@ -307,7 +309,7 @@ _KEPT_SECTIONS = ("standing", "goal", "decisions")
 def _read_in_mind(text: str) -> Mapping[int, Sequence[tuple[str, frozenset[str]]]]:
     found: dict[int, list[tuple[str, frozenset[str]]]] = {}
     for line in parse_summary(text):
-        if isinstance(line, SummaryLine) and line.section in _KEPT_SECTIONS and changed_by(line) is None:
+        if isinstance(line, SummaryLine) and line.section in _KEPT_SECTIONS and not changed_by(line):
             found.setdefault(line.last_seq, []).append((line.section, stems_of(line.text)))
     return found
 

@@ -162,7 +162,7 @@ def _write(draft: _Draft, prose_tokens: int, list_tokens: int, count_tokens: Tok
     """The sentences, and the list of the facts that none of them holds."""
     told = _marked_lines(draft, prose_tokens, draft.first, count_tokens)
     lines = lines_that_fit(told, draft.language, prose_tokens, count_tokens)
-    newer = {seq for line in told if (seq := changed_by(line)) is not None} - {line.last_seq for line in lines}
+    newer = {seq for line in told for seq in changed_by(line)} - {line.last_seq for line in lines}
     if newer:  # what replaced a line is told too
         wanted = [one for one in draft.candidates if one.last_seq in newer and may_replace(one.text)]
         told = _marked_lines(draft, prose_tokens, [*draft.first, *wanted], count_tokens)

@@ -29,12 +29,14 @@ from everthread.text.terms import terms, tf_idf_weights
 from everthread.text.words import stem
 
 _MARKS: dict[Language, tuple[str, str]] = {
-    "en": (" (replaced by [#{seq}])", " (changed in part by [#{seq}])"),
-    "zh": ("（已被 [#{seq}] 取代）", "（部分内容已被 [#{seq}] 更改）"),
+    "en": (" (replaced by {seqs})", " (changed in part by {seqs})"),
+    "zh": ("（已被 {seqs} 取代）", "（部分内容已被 {seqs} 更改）"),
 }
 """Of a line that no longer holds, and of one of which something else still does."""
 _REPLACED = re.compile(r" \(replaced by \[#(\d+)\]\)$|（已被 \[#(\d+)\] 取代）$")
-_CHANGED = re.compile(rf"{_REPLACED.pattern}| \(changed in part by \[#(\d+)\]\)$|（部分内容已被 \[#(\d+)\] 更改）$")
+_SEQS = r"\[#\d+\](?:, \[#\d+\])*"
+_CHANGED_IN_PART = re.compile(rf" \(changed in part by ({_SEQS})\)$|（部分内容已被 ({_SEQS}) 更改）$")
+_SEQ = re.compile(r"\d+")
 # Of the words of the shorter one, weighed by how rare they are, so many must be shared: of what was decided …
 _SAME_SUBJECT = 0.3
 _BY_ONE_WORD = 0.5
@@ -105,10 +107,10 @@ def replaced_by(line: SummaryLine) -> int | None:
     return int(marked[1] or marked[2]) if marked else None
 
 
-def changed_by(line: SummaryLine) -> int | None:
-    """The seq of the message that replaced what a line tells, or a part of it, where it says so."""
-    marked = _CHANGED.search(line.text)
-    return int(next(filter(None, marked.groups()))) if marked else None
+def changed_by(line: SummaryLine) -> tuple[int, ...]:
+    """The seqs of the messages that replaced what a line tells, or each a part of it, where it says so."""
+    marked = _REPLACED.search(line.text) or _CHANGED_IN_PART.search(line.text)
+    return tuple(map(int, _SEQ.findall(marked[0]))) if marked else ()
 
 
 def only_with_what_replaced(lines: Sequence[SummaryLine], last_seq: int | None = None) -> list[SummaryLine]:
@@ -119,9 +121,10 @@ def only_with_what_replaced(lines: Sequence[SummaryLine], last_seq: int | None =
         told = [
             line
             for line in kept
-            if (seq := changed_by(line)) is None
-            or (last_seq is not None and seq > last_seq)
-            or any(one.first_seq <= seq <= one.last_seq for one in kept)
+            if all(
+                (last_seq is not None and seq > last_seq) or any(one.first_seq <= seq <= one.last_seq for one in kept)
+                for seq in changed_by(line)
+            )
         ]
         if len(told) == len(kept):
             return told
@@ -140,18 +143,37 @@ def mark_superseded(
     changing = [(seq, _statement(cues.without_unchanged(one.text))) for seq, one in told]
     if not changing:
         return list(lines)
-    by = _replacing(lines, [_told(line.text) for line in lines], changing, said)
+    bare = [replace(line, text=_CHANGED_IN_PART.sub("", line.text)) for line in lines]
+    by = _replacing(bare, [_told(line.text) for line in bare], changing, said, [changed_by(line) for line in lines])
     return [
-        replace(line, text=line.text + _MARKS[language][by[at].in_part].format(seq=by[at].seq)) if at in by else line
+        replace(bare[at], text=bare[at].text + _mark(changes, changed_by(line), language))
+        if (changes := by.get(at))
+        else line
         for at, line in enumerate(lines)
     ]
 
 
 class _Change(NamedTuple):
-    """What replaced a line: the newest message that did, and whether only in part."""
+    """What replaced a line, and whether only in part."""
 
     seq: int
     in_part: bool
+    statement: _Statement
+
+
+def _mark(changes: Sequence[_Change], known: Sequence[int], language: Language) -> str:
+    """The newest that replaced all of a line, or each that changed a part of it and none changed again."""
+    whole = [one.seq for one in changes if not one.in_part]
+    parts = {one.seq for one in changes if not any(_changes_again(newer, one) for newer in changes)}
+    seqs = [max(whole)] if whole else sorted(parts.union(known))
+    return _MARKS[language][not whole].format(seqs=", ".join(f"[#{seq}]" for seq in seqs))
+
+
+def _changes_again(newer: _Change, older: _Change) -> bool:
+    its, former = newer.statement, older.statement
+    return newer.seq > older.seq and (
+        former.values.keys() <= its.values.keys() and (bool(former.values) or former.words <= its.words)
+    )
 
 
 class _Statement:
@@ -159,6 +181,10 @@ class _Statement:
 
     def __init__(self, text: str) -> None:
         self.text = without_fillers(text)
+
+    @cached_property
+    def sentences(self) -> Sequence[str]:
+        return [piece.text for piece in split_sentences(self.text)]
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -288,8 +314,9 @@ def _replacing(
     told: Sequence[_Statement],
     changing: Sequence[tuple[int, _Statement]],
     texts: Mapping[int, str],
-) -> dict[int, _Change]:
-    """Which line is replaced by the message of which seq: the newest that does."""
+    known: Sequence[Sequence[int]],
+) -> dict[int, list[_Change]]:
+    """Which lines are replaced by which messages, beside those that are `known` to have changed a part of them."""
     often = _often(told)
     able: defaultdict[int, list[int]] = defaultdict(list)
     surely: defaultdict[int, list[int]] = defaultdict(list)
@@ -297,21 +324,21 @@ def _replacing(
     open_to = [
         at
         for at, line in enumerate(lines)
-        if line.last_seq < newest and line.section in _MARKED_SECTIONS and "[#" not in line.text
+        if max(line.last_seq, *known[at], 0) < newest and line.section in _MARKED_SECTIONS and "[#" not in line.text
     ]
     named = [told[at].text for at in open_to] if any(told[at].ids for at in open_to) else []
-    known = {match[1] for text in (*named, *(texts.values() if named else ())) for match in _ID.finditer(text)}
+    numbered = {match[1] for text in (*named, *(texts.values() if named else ())) for match in _ID.finditer(text)}
     for at, index, share in _shared(told, open_to, [change for _, change in changing]):
         (seq, change), line, own = changing[index], lines[at], told[at]
-        if seq <= line.last_seq or _is_exception(change, own) or _says_so_itself(own, change):
+        if seq <= max(line.last_seq, *known[at], 0) or _is_exception(change, own) or _says_so_itself(own, change):
             continue
-        if own.ids and own.ids.isdisjoint(change.digits) and not known.isdisjoint(change.digits):
+        if own.ids and own.ids.isdisjoint(change.digits) and not numbered.isdisjoint(change.digits):
             continue  # it names another one
         if _takes_back(change, own, line.section, often):
             surely[index].append(at)
         elif _takes_value_back(change, own) or _changes(change, own, line.section, share):
             able[index].append(at)
-    found: dict[int, _Change] = {}
+    found: defaultdict[int, list[_Change]] = defaultdict(list)
     said = [(lines[at].last_seq, at, told[at]) for at in open_to]
     for index, (seq, change) in enumerate(changing):
         meant = [*surely[index], *_likeliest(change, [(lines[at], at, told[at]) for at in able[index]], seq, texts)]
@@ -320,7 +347,7 @@ def _replacing(
         for at in meant:
             leaves = _leaves_clause if at in surely[index] else _leaves_something
             in_part = leaves(change, told[at])
-            found[at] = max(_Change(seq, in_part), found.get(at, _Change(0, in_part=False)))
+            found[at].append(_Change(seq, in_part, change))
     return found
 
 
@@ -490,9 +517,13 @@ def _changes_what_was_told(later: _Statement, own: _Statement, section: Section,
 def _leaves_something(later: _Statement, own: _Statement) -> bool:
     """Whether more is told than what it changes: of a van on the 27th for 240 quid another day leaves the price."""
     untouched = own.values.keys() - later.values.keys() or own.numbers.keys() - later.numbers.keys()
-    return bool(untouched) or any(
-        len(_distinct(kind, values)) > max(1, len(_distinct(kind, later.values[kind])))
-        for kind, values in own.values.items()
+    return (
+        bool(untouched)
+        or _leaves_some(own.sentences, later)
+        or any(
+            len(_distinct(kind, values)) > max(1, len(_distinct(kind, later.values[kind])))
+            for kind, values in own.values.items()
+        )
     )
 
 
@@ -501,13 +532,14 @@ def _leaves_clause(later: _Statement, own: _Statement) -> bool:
     another town leaves that nobody flies. What is scrapped goes with all that was said of it."""
     if not (later.slots or _IN_ITS_PLACE.search(later.text)):
         return False
-    pieces = [piece.text for piece in split_sentences(own.text)]
-    clauses = [clause.strip(" .!。！") for piece in pieces for clause in _CLAUSES.split(piece)]
-    changed = [clause for clause in clauses if not _words(clause).isdisjoint(later.words) or _slots(clause)]
-    return bool(changed) and any(
-        len(_words(clause)) >= (1 if clause.isascii() else 2) and not _DEPENDS.match(clause)
-        for clause in clauses
-        if clause not in changed
+    return _leaves_some([clause for one in own.sentences for clause in _CLAUSES.split(one)], later)
+
+
+def _leaves_some(parts: Sequence[str], later: _Statement) -> bool:
+    """Whether it is about some of the parts and not about others that say something."""
+    others = [part for part in parts if _words(part).isdisjoint(later.words) and not _slots(part)]
+    return len(others) < len(parts) and any(
+        len(_words(part)) >= (1 if part.isascii() else 2) and not _DEPENDS.match(part.lstrip()) for part in others
     )
 
 

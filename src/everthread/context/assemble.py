@@ -182,9 +182,7 @@ def assemble(
         pinned=tuple((stored.seq, stored.entry_seq) for stored in given.pinned),
         window=tuple((stored.seq, stored.entry_seq) for stored in given.window),
         recalled=tuple((one.stored.seq, one.stored.entry_seq, one.start, one.end) for one in given.recalled),
-        recalled_changes=tuple(
-            (one.stored.seq, one.changed_by) for one in given.recalled if one.changed_by is not None
-        ),
+        recalled_changes=tuple((one.stored.seq, seq) for one in given.recalled for seq in one.changed_by),
         passed_over=given.passed_over,
         old_before=given.old_before,
         live_calls=tuple(sorted(given.live_calls)),

@@ -47,8 +47,8 @@ class RecalledPassage:
     """Where it stands in the message's text, by characters."""
     rank: int = 0
     """Its place among what was recalled, the best first: where not all of it fits, the last is left out first."""
-    changed_by: int | None = None
-    """The message that took it back or changed a part of it."""
+    changed_by: tuple[int, ...] = ()
+    """The messages that took it back or changed a part of it."""
 
     @property
     def is_whole(self) -> bool:

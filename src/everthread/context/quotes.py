@@ -374,7 +374,7 @@ def recalled_block(recalled: RecalledPassage) -> QuotedBlock:
         message=stored.seq,
         speaker=_speaker(stored),
         said=stored.said or None,
-        changed_by=None if recalled.changed_by is None else f"[#{recalled.changed_by}]",
+        changed_by=" ".join(f"[#{seq}]" for seq in recalled.changed_by) or None,
     )
     return QuotedBlock(block, count_tokens(block) + 1)
 

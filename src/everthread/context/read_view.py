@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -399,13 +400,15 @@ async def render_again(store: Store, ref: Ref, id: str) -> SeenContext:
     recalled, recalled_gone = await _revisions(store, ref, [(seq, entry) for seq, entry, *_ in kept.recalled])
     known = await _memories(store, ref, (*kept.memory_ids, *kept.reminded_ids))
     spans = {(seq, entry): (start, end) for seq, entry, start, end in kept.recalled}
-    changes = dict(kept.recalled_changes)
+    changes: defaultdict[int, tuple[int, ...]] = defaultdict(tuple)
+    for seq, changed_by in kept.recalled_changes:
+        changes[seq] += (changed_by,)
     given = Ingredients(
         system=shared.get(kept.system_digest or "", b"").decode() or None,
         standing=standing,
         tools=orjson.loads(shared.get(kept.tools_digest or "", b"[]")),
         recalled=[
-            RecalledPassage(stored=one, start=start, end=end, changed_by=changes.get(one.seq))
+            RecalledPassage(stored=one, start=start, end=end, changed_by=changes[one.seq])
             for one in recalled
             for start, end in [spans[one.seq, one.entry_seq]]
         ],

@@ -57,6 +57,12 @@ _OPENS_SENTENCE = re.compile(
     r")\b|[\u4e00-\u9fff]"
 )
 """How an English or Chinese sentence surely begins."""
+_DIGITS = tuple("0123456789")
+_ENGLISH = re.compile(r"\b(?i:the|is|are|our|with|my|you|this|and|of|from|have|has|it's|costs?)\b")
+_NOT_ENGLISH = re.compile(
+    r"\b(?i:am|dem|der|den|des|die|das|vom|zum|zur|bis|im|und|ab|seit|ist|um|le|la|el|les|du|al|dnia|do|på|til|og|och)\b"
+)
+"""An English sentence that has no word of another language writes 5th, so its number ends it."""
 _HAS_WORD = re.compile(r"\w")
 _SEMICOLON = re.compile(r"(?<=[；;])")
 _BOLD = re.compile(r"(\*\*|__)(?=\S)(.{1,1000}?)(?<=\S)\1")
@@ -167,8 +173,11 @@ def _sentences(paragraph: str) -> Iterator[str]:
 def _goes_on(before: str, after: str) -> bool:
     """Whether one sentence was cut in two: at the dot of an ordinal, an initial or an abbreviation."""
     end = before[-12:]
-    may = _ABBREVIATED.search(end) or _MAY_GO_ON.search(end)
-    return may is not None and _OPENS_SENTENCE.match(after.lstrip()) is None
+    if not (_ABBREVIATED.search(end) or _MAY_GO_ON.search(end)) or _OPENS_SENTENCE.match(after.lstrip()):
+        return False
+    near = before[-STRETCH_CHARS:]
+    is_english = end.rstrip(" .").endswith(_DIGITS) and _ENGLISH.search(near) and not _NOT_ENGLISH.search(near)
+    return not is_english
 
 
 def _stretches(paragraph: str) -> Iterator[str]:
