@@ -25,7 +25,20 @@ def test_emojis_laughter_and_small_words_around_a_statement_are_left_out(typed: 
 
 
 @pytest.mark.parametrize(
-    "text", ["ok", "haha", "😀😀", "so far we use tabs", "room 8:3", "note (8)", "is it off?", "这样好吗", "wait, no"]
+    "text",
+    [
+        "ok",
+        "haha",
+        "😀😀",
+        "so far we use tabs",
+        "room 8:3",
+        "note (8)",
+        "is it off?",
+        "这样好吗",
+        "wait, no",
+        "milk is ok",
+        "我吃辣OK",
+    ],
 )
 def test_what_says_something_stays(text: str) -> None:
     assert without_fillers(text) == text

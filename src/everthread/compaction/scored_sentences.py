@@ -402,7 +402,8 @@ def _by_act(one: Statement, section: Section) -> float:
 def _is_idle(one: Statement) -> bool:
     text = one.piece.text
     said = without_fillers(text)
-    polite = cues.is_polite(text) and not (cues.decides(said) or cues.revises(said))
+    laughs_and_revises = cues.revises(said) and not cues.is_polite(said)
+    polite = cues.is_polite(text) and not (cues.decides(text) or laughs_and_revises)
     if one.question is not None:
         return polite and not cues.affirms(text)
     return len(one.terms) < 2 or polite or text.endswith((":", "："))

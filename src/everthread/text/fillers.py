@@ -18,8 +18,9 @@ _BEFORE = (
     r"(?![A-Za-z0-9'’-])|(?:嗯+|哦+|噢+|啊+|呃+|额+|哎呀?|唉|诶|那个|对了|好的?)(?=[，,。.！!、~～\s…])|嗯+"
 )
 _AFTER = (
-    r"(?<![A-Za-z0-9])(?i:thx|thanks(?: a lot)?|thank you|ty|tysm|cheers|btw|(?:ok(?:ay)?|k)[?？]?)[.!~]{0,3}"
-    r"|(?<=[\s，,。！!~～])(?:谢谢(?:你|您|啦|了)?|多谢|嗯+|哦+|噢+|好吗?|ok[?？]?)"
+    r"(?<![A-Za-z0-9])(?i:thx|thanks(?: a lot)?|thank you|ty|tysm|cheers|btw)[.!~]{0,3}"
+    r"|(?i:(?<=, )(?:ok(?:ay)?|k)[?？.!~]{0,3}|(?<=\w )(?<!is )(?<!are )ok(?:ay)?[?？]{1,3})"
+    r"|(?<=[\s，,。！!~～])(?:谢谢(?:你|您|啦|了)?|多谢|嗯+|哦+|噢+)"
 )
 _STARTS = re.compile(rf"(?:(?:{_PICTURE}|{_SMILEY}|{_LAUGHTER}|{_BEFORE})[\s,，、.。!！~～…:：]{{0,8}}){{1,12}}")
 _ENDS = re.compile(
