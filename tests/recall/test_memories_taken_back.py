@@ -48,6 +48,20 @@ def test_what_was_taken_back_is_remembered_no_longer(messages: list[str]) -> Non
         ("I live in Porto // moved to Braga last May", ["The user lives in Braga."]),
         ("我住在成都 // 我们上个月搬到昆明了", ["用户住在昆明。"]),
         ("我住在成都 // 搬家了，我现在住在昆明", ["用户住在昆明。"]),
+        ("I live in Lyon // I no longer live in Lyon, I'm in Nantes now", ["The user lives in Nantes."]),
+        ("Call me Max // please call me Maximilian instead", ["The user wants to be called Maximilian."]),
+        ("From now on use metric units // from now on imperial please", ["from now on imperial"]),
+        ("I'm vegetarian // I eat meat these days", ['The user said: "I eat meat these days".']),
+        ("I'm vegetarian // had a great steak, I eat meat these days", []),
+        ("我们的预算是5万元 // 我们的预算改成8万元了", ["用户说：“我们的预算改成8万元了”。"]),
+        (
+            "Our warehouse is in Pisa. // Change of plan: not Pisa any more, we move the warehouse to Antwerp.",
+            ['The user said: "we move the warehouse to Antwerp".'],
+        ),
+        (
+            "My manager is Eva Lind. // My manager is now Karl Otto.",
+            ['The user said: "My manager is now Karl Otto".'],
+        ),
     ],
 )
 def test_what_is_said_later_takes_the_place_of_it(said: str, after: list[str]) -> None:
@@ -69,6 +83,9 @@ def test_what_is_said_later_takes_the_place_of_it(said: str, after: list[str]) -
         ("I'm allergic to wasps", "my boss used to be allergic to wasps"),
         ("我是素食者", "我妈不是素食者了"),
         ("我住在成都", "我们搬到新楼了"),
+        ("Our warehouse is in Rotterdam.", "Our office is in Antwerp."),
+        ("My manager is Eva Lind.", "My manager is in Paris."),
+        ("我们的预算是5万元", "我们的截止日期是5月3号"),
     ],
 )
 def test_what_only_sounds_like_it_takes_nothing_back(first: str, later: str) -> None:

@@ -29,7 +29,7 @@ from everthread.core.text_memo import TextMemo
 from everthread.recall.memory_intents import Ended
 from everthread.recall.memory_rules_chinese import CHINESE
 from everthread.recall.memory_rules_english import ENGLISH
-from everthread.recall.memory_subjects import order_subject, taken_back, was_so
+from everthread.recall.memory_subjects import once_subject, order_subject, taken_back, was_so
 from everthread.recall.memory_wording import (
     HAS_CHINESE,
     MOMENT,
@@ -141,6 +141,7 @@ _OPENINGS = re.compile(
     r"|(?:never ?mind|my bad|oops|scratch that|wait)(?=[,.!])"
     r"|(?:forget|scrap|ignore) (?:about )?(?:that|it|(?:the|my) [\w' -]{2,40})"
     r"(?=, (?:[^,.!?\n]{1,40} )?(?:i'm|i am|im) (?:not|no longer) allergic\b)"
+    r"|change of plans?(?=[,.:!])|not [\w' -]{2,40} any ?more(?=, (?:we|i|my|our)\b)"
     r"|makes sense|good to know|good news|bad news|you're right|(?:it )?turns out(?: that)?|these days|nowadays"
     r"|lately|it's true|looks good|lgtm"
     r"|(?:the|my) (?:doctor|allergist|gp|dentist) (?:says?|said|told me|thinks|confirmed)(?: that)?(?= (?:i|my)\b)"
@@ -336,6 +337,7 @@ def _read_sentence(sentence: str) -> Iterator[ExtractedMemory]:
     """What the sentence says and takes back."""
     found = list(_apply_rules(sentence)) if _BEGINS.match(sentence) else []
     ends = (*taken_back(sentence), *_forgotten(sentence))
+    found = found or list(_where_now(sentence, ends))
     if ends and found:
         found[0] = replace(found[0], ends=(*found[0].ends, *ends))
     elif ends:
@@ -343,6 +345,18 @@ def _read_sentence(sentence: str) -> Iterator[ExtractedMemory]:
     yield from found
 
 
+_NOW_AT = re.compile(r", (?:and )?(?:now )?(?:i'm|i am|we're|we are) (?:now )?(?=(?:in|at) )", re.IGNORECASE)
+
+
+def _where_now(sentence: str, ends: Sequence[Ended]) -> Iterator[ExtractedMemory]:
+    """Where who says that they left a home or a job is now: "I no longer live in Lyon, I'm in Nantes now"."""
+    left = next((ended.subject for ended in ends if ended.subject in _LIVES), None)
+    now = _NOW_AT.search(sentence)
+    if left is not None and now is not None:
+        yield from (one for one in _apply_rules(_LIVES[left] + sentence[now.end() :]) if one.subject == left)
+
+
+_LIVES: Final = {"home": "I live ", "employer": "I work "}
 _FORGET = re.compile(
     r"(?:please )?(?:forget|disregard) (?:that |what i said about how )(?=i\b|i'm\b|my\b|we\b|our\b)(?P<en>.{4,200})$"
     r"|(?:请)?(?:忘掉|忘了|忘记|别再?记着?|不用记)(?P<zh>我.{2,40}?)(?:这件事|这回事|这事|这点)?(?:吧|了)?$",
@@ -385,6 +399,8 @@ def _apply_rules(sentence: str) -> Iterator[ExtractedMemory]:
                 memory = replace(memory, subject=order_subject(memory.text))
             if memory.subject is None and rest is None:
                 more = list(_own_clauses(sentence))
+            if memory.kind is MemoryKind.FACT and memory.subject is None:
+                memory = replace(memory, subject=once_subject(sentence))
             yield memory
             yield from more
             return

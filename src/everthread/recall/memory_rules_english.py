@@ -25,7 +25,10 @@ from everthread.recall.memory_wording import (
     whole,
 )
 
-_NAME = r"(?P<x>[^\W\d_][\w'.-]{0,29}(?: (?-i:[A-Z])[\w'.-]{0,29}){0,3})(?=$|[,.!;]|\s+(?:and|but|from|by the way)\b)"
+_NAME = (
+    r"(?P<x>[^\W\d_][\w'.-]{0,29}(?: (?-i:[A-Z])[\w'.-]{0,29}){0,3})"
+    r"(?=$|[,.!;]|\s+(?:and|but|from|instead|by the way)\b)"
+)
 _THING = (
     r"(?P<x>[^,.;!?:]{2,60}?)(?=$|[.;!]|,|\s+(?:and (?:i|my)\b|but\b|because\b|so\b|since\b|when\b"
     r"|as (?:i|a|well)\b|last\b|this\b|next\b|now\b|any ?more\b|at the moment\b|right now\b|ago\b"
@@ -119,6 +122,14 @@ _HABIT_VERBS = (
     "|poems)"
 )
 _EN_WHOLE: Final[tuple[Rule, ...]] = (
+    _en(r"we(?:'re| are)?(?: now)? (?:move|moved|moving) (?:the|our) [a-z][a-z -]{2,24}? to (?-i:[A-Z])[^?]{1,80}$",
+        whole(MemoryKind.FACT),
+        sample="we moved our warehouse to Antwerp"),
+    _en(r"i (?:do )?(?:now )?(?:eat|drink) [a-z][a-z ]{1,30} (?:these days|nowadays|now)$", whole(MemoryKind.FACT),
+        sample="I eat meat these days"),
+    _en(r"(?:from now on|going forward),? (?:only )?(?:metric|imperial)(?: units| system)?$",
+        whole(MemoryKind.INSTRUCTION),
+        sample="from now on imperial units"),
     _en(rf"(?:{_LANGUAGES}) is (?:not )?my (?:first|native|second|third|mother) (?:language|tongue)$",
         whole(MemoryKind.PROFILE),
         sample="Danish is my first language"),

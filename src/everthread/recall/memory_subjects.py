@@ -70,11 +70,38 @@ def order_subject(order: str) -> str | None:
     return distinct.pop()
 
 
+_HOLDS_ONCE: Final = tuple(
+    (re.compile(pattern), words)
+    for pattern, words in (
+        (
+            r"(?i:my|our) (?i:(?:new|current|main) )?(?P<x>[a-z][a-z -]{2,24}?) (?i:is|are)(?i: now| currently)?"
+            r"(?i: located| based)? (?i:in) [A-Z]",
+            "place of: {x}",
+        ),
+        (r"(?i:we)(?i:'re| are)?(?i: now)? (?i:move|moved|moving) (?i:the|our) (?P<x>[a-z][a-z -]{2,24}?) to [A-Z]",
+         "place of: {x}"),
+        (r"(?i:my|our) (?i:(?:new|current) )?(?P<x>(?i:manager|boss|landlord|landlady|supervisor|team lead))"
+         r"(?i: is|'s)(?i: now| currently)? [A-Z][\w'-]{1,20} [A-Z]", "name of the: {x}"),
+        (r"(?i:my|our) (?i:(?:new|current|total|monthly) )?(?P<x>(?i:budget|rent|salary|deadline))"
+         r"(?i: is|'s)(?i: now| currently)? (?:[$€£¥]|[A-Z]{3} )?\d", "amount: {x}"),
+        (r"我们?的?(?:新|总)?(?P<x>预算|房租|工资|截止日期)(?:现在)?(?:是|为|改成|改为|变成|提高到|降到|涨到|调到) ?\d",
+         "amount: {x}"),
+    )
+)  # fmt: skip
+
+
+def once_subject(sentence: str) -> str | None:
+    """What a sentence tells that has one value at a time: where the warehouse is, who the manager is, what the budget
+    is. None if it tells something else."""
+    found = ((pattern.match(sentence), words) for pattern, words in _HOLDS_ONCE)
+    return next((words.format(x=match["x"].lower()) for match, words in found if match is not None), None)
+
+
 # -- what is taken back --------------------------------------------------------------------------------------------
 
 _CUE = re.compile(
     r"\b(?:again|back|switch|wieder|any ?more|no more|enough|forget|never ?mind|no need"
-    r"|no longer|stop|moved|left|quit|can|over|to)\b|不用|不必"
+    r"|no longer|stop|moved|left|quit|can|over|to|these days|nowadays|now)\b|不用|不必"
     r"|无需|可以|忘|取消|[改换切说转][回成]|还是|恢复|别再|又|重新"
     r"|别管|能|离开|搬离|离职|辞职|不在|不住",
     re.IGNORECASE,
@@ -142,6 +169,7 @@ _GONE: Final = tuple(
 _MAY_HAVE_AGAIN = re.compile(
     r"(?:(?:and|good news|now) )*i (?:can (?:finally )?(?:eat|drink|have|tolerate)|(?:started to |started )?"
     r"(?:eat|eating|drink|drinking)) (?P<x>[a-z][a-z ]{1,30}?) again\b"
+    r"|i (?:do )?(?:now )?(?:eat|drink) (?P<z>[a-z][a-z ]{1,30}?) (?:these days|nowadays|now)$"
     r"|我(?:现在|如今|已经)?(?:(?:又|重新)(?:能|可以|开始)?|(?:能|可以|开始)(?:重新)?)(?:吃|喝|碰)(?P<y>[\u4e00-\u9fff]{1,6}?)了$",
     re.IGNORECASE,
 )
@@ -166,7 +194,7 @@ def taken_back(sentence: str) -> Sequence[Ended]:
 def _taken_back_by(clause: str) -> Iterator[Ended]:
     had = _MAY_HAVE_AGAIN.match(clause)
     if had is not None:
-        yield from _may_be_had((had["x"] or had["y"]).lower())
+        yield from _may_be_had((had["x"] or had["y"] or had["z"]).lower())
         return
     for pattern, ends in _GONE:
         match = pattern.match(clause)
