@@ -480,3 +480,11 @@ def test_we_take_it_is_told_by_what_was_taken_and_stop_giving_me_is_an_order() -
     text = _told(talk)
     assert "assistant: Ortiz, 27 a head, 40 people. [#4]" in _of_head(text, "Decisions")
     assert "stop showing me tables" in _of_head(text, "Keep in mind")
+
+
+def test_an_answer_stands_with_the_question_that_its_speaker_asked() -> None:
+    asked = "My colleague asked: how do you spell Öztürk's first name? It's Erdoğan. His phone: +31 6 1234 5678"
+    talk = [user(1, asked), assistant(2, "Thanks.")]
+    talk += [assistant(seq, f"Shelf {seq} of the shop holds {seq * 7} boxes of tea.") for seq in range(3, 20)]
+    text = extract(talk, max_tokens=300, count_tokens=word_count)
+    assert "first name? It's Erdoğan." in text

@@ -167,8 +167,8 @@ def _least_terms(text: str) -> int:
 
 
 def _join_pieces(pieces: list[TextPiece]) -> list[TextPiece]:
-    """Sentences that say nothing without each other are one: who speaks with what they want, and a slip of the tongue
-    with its correction."""
+    """Sentences that say nothing without each other are one: who speaks with what they want, a slip of the tongue with
+    its correction, and a question with the answer that its speaker gives."""
     joined: list[TextPiece] = []
     for piece in _join_reply(pieces):
         before = joined[-1] if joined else None
@@ -186,6 +186,8 @@ def _join_pieces(pieces: list[TextPiece]) -> list[TextPiece]:
 def _belongs(before: str, text: str, index: int) -> bool:
     if len(before) + len(text) > _JOINED_CHARS:
         return False
+    if cues.ends_in_question(before) and cues.settles(text):
+        return True  # who answers their own question
     return bool(_CORRECTS.match(text)) or (index == 1 and bool(_INTRODUCES_SPEAKER.fullmatch(before)))
 
 
