@@ -235,7 +235,41 @@ async def test_i19_the_same_key_is_the_same_turn_also_for_a_stream(client: httpx
     other = await client.post(f"{API}/chat/stream", json={"message": "other"}, headers=key)
     assert (other.status_code, other.json()["code"]) == (422, "key_reused")
     conversation = first[0].data["conversation_id"]
+    message = {"messages": [{"role": "user", "content": "x"}]}
+    for path, body in (("conversations", {}), (f"conversations/{conversation}/messages", message)):
+        other = await client.post(f"{API}/{path}", json=body, headers=key)
+        assert (other.status_code, other.json()["code"]) == (422, "key_reused")
     assert len((await client.get(f"{API}/conversations/{conversation}/messages")).json()["items"]) == 2
+
+
+async def test_i19_a_stream_that_comes_again_says_so(client: httpx.AsyncClient) -> None:
+    key, replayed = {"Idempotency-Key": "k"}, []
+    question = {"message": "hello", "conversation_id": "c"}
+    for path, body in (("chat/stream", question), ("conversations/c/regenerate", {"stream": True})):
+        for _ in range(2):
+            async with client.stream("POST", f"{API}/{path}", json=body, headers=key) as answer:
+                assert text_of([one async for one in events(answer)]) == ANSWER
+                replayed.append(answer.headers.get("idempotent-replayed"))
+        key = {"Idempotency-Key": "k2"}
+    assert replayed == [None, "true", None, "true"]
+
+
+async def test_i19_a_stream_whose_first_request_died_on_the_way_is_not_made_to_wait(
+    client: httpx.AsyncClient, et: Everthread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body, key = {"message": "hello"}, {"Idempotency-Key": "k"}
+
+    async def die(*_: object) -> None:
+        raise ConnectionError("as if the process had died")
+
+    with monkeypatch.context() as dying:
+        dying.setattr(et.store.replies, "keep", die)
+        dying.setattr(et.store.replies, "drop", die)
+        assert (await client.post(f"{API}/chat/stream", json=body, headers=key)).status_code == 500
+    for replayed in (None, "true"):
+        async with client.stream("POST", f"{API}/chat/stream", json=body, headers=key) as answer:
+            assert answer.headers.get("idempotent-replayed") == replayed
+            assert text_of([one async for one in events(answer)]) == ANSWER
 
 
 async def test_i19_an_answer_given_again_under_a_key_comes_as_it_is_said(client: httpx.AsyncClient) -> None:

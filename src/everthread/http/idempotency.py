@@ -5,8 +5,9 @@
 - Only success is stored. A request that was refused changed nothing, so the next attempt counts as the first.
 - An erase blanks the responses that may hold what was erased; their keys stay refused (409).
 
-A response is stored before it is sent. Streams are not stored: a turn keeps its own events. Nor is a new share link,
-whose secret is kept nowhere: the same request again makes another.
+A response is stored before it is sent. Of a turn's stream only its head is: a turn keeps its own events, and the same
+request again follows it, also while it runs. A new share link, whose secret is kept nowhere, is not stored: the same
+request again makes another.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from hashlib import sha256
 
 import orjson
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -33,7 +34,11 @@ LEASE_SECONDS = 10.0
 """After this time without a renewal, a request is taken to have died with its process."""
 _RENEW_SECONDS = 3.0
 _MAX_STORED_BYTES = 4 * 1024 * 1024
-_NOT_STORED = ("/stream", "/stream/events", "/demo/replay", "/share")
+_NOT_STORED = ("/runs/stream", "/stream/events", "/demo/replay", "/share")
+_CHAT_STREAM = "/api/v1/chat/stream"
+_TURN_STREAMS = (_CHAT_STREAM, "/regenerate")
+"""Where a stream is a turn's. Its id comes of the key, so the same request finds it again."""
+_EVENTS = "text/event-stream"
 _KEPT_HEADERS = (b"content-type", b"location", b"content-location")
 _BOUNDARY = re.compile(r"boundary=\"?([^\";]+)")
 
@@ -62,26 +67,44 @@ class IdempotencyMiddleware:
         body = await read_body(receive)
         request = _hash(scope, body)
         stored = await self._replies.begin(owner, key, request, lease_seconds=LEASE_SECONDS)
-        if stored is not None:
+        if stored is not None and not _is_followed(stored, request, scope["path"]):
             await _replay(stored, request)(scope, receive, send)
             return
         scope["state"]["idempotency_key"] = key
+        if stored is not None and stored.status is not None:
+            await self._app(scope, replay_body(body, receive), _say_replayed(send))
+            return
+        await self._handle(key, owner, request, scope, replay_body(body, receive), send, is_first=stored is None)
+
+    async def _handle(
+        self, key: str, owner: str, request: bytes, scope: Scope, receive: Receive, send: Send, *, is_first: bool
+    ) -> None:
+        """Handle a request and store its reply. One that is not the first with its key leaves the first its lease."""
         messages: list[Message] = []
         is_stored = False
-        renewing = asyncio.create_task(self._renew(owner, key, request))
+        renewing = asyncio.create_task(self._renew(owner, key, request)) if is_first else None
 
-        async def let_go() -> None:
-            renewing.cancel()
-            await self._replies.drop(owner, key, request)
+        async def begin_stream(start: Message) -> None:
+            nonlocal is_stored
+            if scope["path"].endswith(_TURN_STREAMS):
+                reply = _to_reply([start], request, scope["state"].get("conversation"))
+                if reply is not None:
+                    await self._replies.keep(owner, key, reply)
+                    is_stored = True
+            elif is_first:
+                await self._replies.drop(owner, key, request)
+            if renewing is not None:
+                renewing.cancel()
 
         try:
-            await self._app(scope, replay_body(body, receive), _collect(messages, send, let_go))
-            if (reply := _to_reply(messages, request, scope["state"].get("conversation"))) is not None:
+            await self._app(scope, receive, _collect(messages, send, begin_stream))
+            if not is_stored and (reply := _to_reply(messages, request, scope["state"].get("conversation"))) is not None:
                 await self._replies.keep(owner, key, reply)
                 is_stored = True
         finally:
-            renewing.cancel()
-            if not is_stored:
+            if renewing is not None:
+                renewing.cancel()
+            if is_first and not is_stored:
                 await self._replies.drop(owner, key, request)
         for message in messages:
             await send(message)
@@ -103,6 +126,24 @@ def _hash(scope: Scope, body: bytes) -> bytes:
         kind = kind.partition(";")[0]
     parts = (scope["method"].encode(), scope["path"].encode(), scope["query_string"], kind.encode(), body)
     return sha256(b"".join(len(part).to_bytes(8, "big") + part for part in parts)).digest()
+
+
+def _is_followed(stored: Reply, request: bytes, path: str) -> bool:
+    """Whether the request asks for the stream of a turn again, which the turn itself tells."""
+    if stored.request != request:
+        return False
+    if stored.status is None:
+        return path == _CHAT_STREAM
+    return dict(orjson.loads(stored.headers)).get("content-type", "").startswith(_EVENTS)
+
+
+def _say_replayed(send: Send) -> Send:
+    async def say(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(raw=message["headers"])["Idempotent-Replayed"] = "true"
+        await send(message)
+
+    return say
 
 
 def _replay(stored: Reply, request: bytes) -> Response:
@@ -127,9 +168,9 @@ def _replay(stored: Reply, request: bytes) -> Response:
     return response
 
 
-def _collect(messages: list[Message], send: Send, let_go: Callable[[], Awaitable[None]]) -> Send:
+def _collect(messages: list[Message], send: Send, begin_stream: Callable[[Message], Awaitable[None]]) -> Send:
     """Hold a response back until it is stored. One that is too large to store goes out as it comes, and so does a
-    stream, whose key is let go: the same request again finds the turn that it began."""
+    stream, which is told of before."""
     size = 0
     is_stream = False
 
@@ -137,7 +178,7 @@ def _collect(messages: list[Message], send: Send, let_go: Callable[[], Awaitable
         nonlocal size, is_stream
         if message["type"] == "http.response.start" and _is_stream(message):
             is_stream = True
-            await let_go()
+            await begin_stream(message)
         size += len(message.get("body", b""))
         messages.append(message)
         if is_stream or size > _MAX_STORED_BYTES:
@@ -149,7 +190,7 @@ def _collect(messages: list[Message], send: Send, let_go: Callable[[], Awaitable
 
 
 def _is_stream(start: Message) -> bool:
-    return Headers(raw=start.get("headers", [])).get("content-type", "").startswith("text/event-stream")
+    return Headers(raw=start.get("headers", [])).get("content-type", "").startswith(_EVENTS)
 
 
 def _to_reply(messages: Sequence[Message], request: bytes, conversation: str | None) -> Reply | None:

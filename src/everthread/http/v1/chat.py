@@ -271,8 +271,9 @@ def _admission(request: Request) -> Admission:
 
 
 def _idempotency_key(request: Request) -> str | None:
-    """From the middleware that stores responses, or, for streams, which that lets pass, from the header."""
-    return getattr(request.state, "idempotency_key", None) or request.headers.get("idempotency-key")
+    """From the middleware that stores responses."""
+    key: str | None = getattr(request.state, "idempotency_key", None)
+    return key
 
 
 def _options(how: TurnSettings, request: Request, owner: str, files: list[str] | None = None) -> TurnOptions:
