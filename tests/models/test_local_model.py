@@ -17,6 +17,7 @@ pytest.importorskip("xllamacpp", reason="needs everthread[agent]")
 
 import everthread
 from everthread import Conversation
+from everthread.adapters.models import local
 from everthread.adapters.models.local import TOY_NOTICE
 from everthread.adapters.models.weights import WeightsState, state_of, weights_by_name
 from everthread.core.turn_events import Done, Token
@@ -60,6 +61,16 @@ async def test_without_a_key_the_local_model_answers_and_streams() -> None:
         assert isinstance(done, Done)
         assert done.usage["output_tokens"] > 3
         assert "EVERTHREAD_MODEL" in TOY_NOTICE
+
+
+async def test_an_answer_that_reaches_its_limit_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "ANSWER_TOKENS", 8)
+    async with everthread.open("memory://", worker=False) as et:
+        conv = await et.conversations.create()
+        agent = everthread.agent(et, settings=Settings.load(model=None))
+        done = (await answered(conv, agent, "Write a long story about a river."))[-1][1]
+        assert isinstance(done, Done)
+        assert done.result == {"is_cut": True}
 
 
 def test_a_process_may_leave_while_it_speaks() -> None:

@@ -13,7 +13,8 @@ from typing import Any, TypedDict
 
 import pytest
 from langchain_core.callbacks import AsyncCallbackHandler
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages.ai import UsageMetadata
 from langchain_core.tools import tool
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command
@@ -24,6 +25,7 @@ from everthread.core.nouns import Ref
 from everthread.core.turn_events import Accepted, Done, Failed, StateChanged, Thinking, Token, ToolCall, ToolResult
 from everthread.core.turns import EventBatch
 from everthread.history.turn_intents import FinishTurn
+from everthread.http.v1.schemas import message_out
 from everthread.langgraph import EverthreadSaver
 from everthread.runs.event_writer import COMMIT_SECONDS
 from everthread.testing.scripted import Reply, ScriptedModel
@@ -32,6 +34,25 @@ from everthread.turn.request import TurnFields
 from tests.turn.turns import add, agent_for, answers_in, explode, of, only, said, told
 
 LONG = "a long answer that comes in many pieces, one after the other, until it is whole"
+
+
+@pytest.mark.parametrize(
+    "said_by", [{"finish_reason": "length"}, {"stop_reason": "max_tokens"}, {"finish_reason": "MAX_TOKENS"}]
+)
+async def test_an_answer_that_its_limit_cut_says_so(
+    et: Everthread, conv: Conversation, said_by: dict[str, Any]
+) -> None:
+    usage = UsageMetadata(input_tokens=3, output_tokens=512, total_tokens=515)
+    script = [AIMessage("the end is miss", response_metadata=said_by, usage_metadata=usage), "whole"]
+    agent = agent_for(et)
+    model = ScriptedModel(script)
+    cut = only([event async for event in run_turn(conv, "tell", agent=agent, model=model)], Done)
+    assert list(cut.notices) == ["the answer was cut at its limit of 512 tokens"]
+    assert cut.result == {"is_cut": True}
+    assert message_out(await conv.message(cut.answer_id or ""))["is_complete"] is False
+    whole = only([event async for event in run_turn(conv, "tell", agent=agent, model=model)], Done)
+    assert (list(whole.notices), whole.result) == ([], {})
+    assert message_out(await conv.message(whole.answer_id or ""))["is_complete"] is True
 
 
 # -- the way of one message --------------------------------------------------------------------------------

@@ -88,6 +88,21 @@ def name(payload: Payload) -> str | None:
     return found if isinstance(found, str) else None
 
 
+_AT_ITS_LIMIT = frozenset({"length", "max_tokens", "MAX_TOKENS", "max_output_tokens"})
+
+
+def is_cut(payload: Payload) -> bool:
+    """Whether the model stopped at its output limit, as OpenAI, Anthropic, Google and llama.cpp say it."""
+    about = fields(payload).get("response_metadata")
+    if not is_mapping(about):
+        return False
+    details = about.get("incomplete_details")
+    reasons = [about.get(name) for name in ("finish_reason", "stop_reason", "done_reason")]
+    if is_mapping(details):
+        reasons.append(details.get("reason"))
+    return any(isinstance(reason, str) and reason in _AT_ITS_LIMIT for reason in reasons)
+
+
 _FIRST_MILLISECOND = 100_000_000_000
 """From this number on a time is in milliseconds: as seconds it is in the year 5138, as milliseconds in 1973."""
 

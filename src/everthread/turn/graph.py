@@ -31,6 +31,7 @@ from langgraph.runtime import Runtime
 from everthread.context.assemble import Context
 from everthread.core.errors import ContextOverflow, EverthreadError, NotFound
 from everthread.core.events import Recalled
+from everthread.core.payloads import is_cut
 from everthread.core.timeouts import time_limit
 from everthread.core.tools import WHEN_NAMED
 from everthread.core.turn_events import Compacted, Recall, StateChanged
@@ -259,6 +260,10 @@ async def persist(state: AppState, ctx: TurnContext) -> dict[str, Any]:
     about = {**answer.additional_kwargs.get(MESSAGE_KEY, {}), "manifests": ctx.manifests}
     if result := {name: value for name, value in state.get("result", {}).items() if name in RESULT_FIELDS}:
         about["result"] = result
+    if is_cut({"content": "", "response_metadata": answer.response_metadata}):
+        about["result"] = {**result, "is_cut": True}
+        written = (answer.usage_metadata or {}).get("output_tokens")
+        ctx.notices.append("the answer was cut at its limit" + (f" of {written:,} tokens" if written else ""))
     if degraded := state.get("degraded"):
         about["degraded"] = degraded
     if ctx.notices:

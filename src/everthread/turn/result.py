@@ -55,6 +55,8 @@ class ResultMetadata(TypedDict, total=False):
     visualizations: list[Visualization]
     """All of them, in the order in which they were made."""
     analysis: Analysis
+    is_cut: bool
+    """The model reached its output limit, so the answer ends where it stopped."""
 
 
 RESULT_FIELDS = tuple(ResultMetadata.__annotations__)

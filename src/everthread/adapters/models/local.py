@@ -27,6 +27,8 @@ from everthread.core.errors import MissingExtra, ModelError, ModelOverflow
 
 WINDOW_TOKENS: Final = 8_192
 ANSWER_TOKENS: Final = 512
+_REPEAT_PENALTY: Final = 1.1
+"""Small models fall into loops; at 1.1, llama.cpp's usual choice, they leave them and keep the names they are told."""
 TOY_NOTICE: Final = (
     "This is SmolLM2-135M, a toy that runs on this machine without key or network: it shows that everything works, and "
     "knows next to nothing. For a real one set EVERTHREAD_MODEL, such as openai:gpt-5-mini (with its key), an "
@@ -156,6 +158,7 @@ class _Generation:
             "messages": [{"role": _ROLES.get(one.type, "user"), "content": one.text} for one in messages],
             "max_tokens": ANSWER_TOKENS,
             "temperature": model.temperature,
+            "repeat_penalty": _REPEAT_PENALTY,
             "stream": True,
             "stream_options": {"include_usage": True},
             **({"stop": stop} if stop else {}),
@@ -193,10 +196,16 @@ def _chunks(piece: Piece) -> Iterator[ChatGenerationChunk]:
         said = str(error.get("message") if isinstance(error, Mapping) else error)
         kind = ModelOverflow if "context" in said or "exceed" in said else ModelError
         raise kind("the local model could not answer: the request is too long for it, or the file is not a chat model")
-    text = "".join(choice.get("delta", {}).get("content") or "" for choice in piece.get("choices") or ())
+    choices = piece.get("choices") or ()
+    text = "".join(choice.get("delta", {}).get("content") or "" for choice in choices)
+    reason = next((choice["finish_reason"] for choice in choices if choice.get("finish_reason")), None)
     usage = _usage(piece.get("usage"))
-    if text or usage:
-        yield ChatGenerationChunk(message=AIMessageChunk(content=text, usage_metadata=usage))
+    if text or reason or usage:
+        about = {"finish_reason": reason} if reason else {}
+        yield ChatGenerationChunk(
+            message=AIMessageChunk(content=text, usage_metadata=usage, response_metadata=about),
+            generation_info=about or None,
+        )
 
 
 def _usage(reported: Any) -> UsageMetadata | None:

@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field
 from everthread.conversation import Conversation
 from everthread.core.compactions import Compaction
 from everthread.core.nouns import Branch, EraseReport, Message, Receipt
+from everthread.core.payloads import is_cut
 
 
 class ConversationOut(BaseModel):
@@ -194,11 +195,11 @@ def message_out(one: Message) -> dict[str, Any]:
 
 
 def _is_complete(payload: Mapping[str, Any]) -> bool:
-    """What a turn that was cut short leaves says so itself (`runs/close.py`)."""
+    """What a turn that was cut short leaves says so itself (`runs/close.py`), and a model that its limit stopped."""
     extra = payload.get("additional_kwargs")
     kept = extra.get("everthread") if isinstance(extra, Mapping) else None
     state = kept.get("state", "complete") if isinstance(kept, Mapping) else "complete"
-    return state == "complete"
+    return state == "complete" and not is_cut(payload)
 
 
 def receipt_out(one: Receipt) -> dict[str, Any]:
