@@ -154,6 +154,8 @@ _TITLES = {
     424: "Failed dependency",
     429: "Too many requests",
     500: "Internal error",
+    501: "Not installed",
+    502: "The model failed",
     503: "Service unavailable",
 }
 
