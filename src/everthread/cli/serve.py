@@ -81,23 +81,28 @@ def serve(
     if cli.settings.serve_workers > 1:
         _serve_with_workers(cli, serving, with_worker=not no_worker)
     else:
-        serving.run(_serve(cli, lambda server: _print_address(cli, server.address), with_worker=not no_worker))
+        serving.run(_serve(cli, None, with_worker=not no_worker))
 
 
 async def _serve(
     cli: Invocation,
-    on_listening: OnListening,
+    on_listening: OnListening | None,
     *,
     with_worker: bool,
     sockets: Sequence[socket] | None = None,
 ) -> None:
+    """Serve; without `on_listening` the address is printed."""
     from everthread.settings import seconds_to_go_on  # noqa: PLC0415 - startup
 
     pace = Pace(stop_seconds=seconds_to_go_on(cli.settings.stop_seconds))
     async with cli.open(create=True, worker=pace if with_worker else False) as et:
         if with_worker:
             et.start_worker()
-        await serve_http(cli, et, on_listening, sockets=sockets)
+        if on_listening is None:
+            asks_for_key = await _import_server().asks_for_key(et, cli.settings)
+            await serve_http(cli, et, lambda server: _print_address(cli, server.address, asks_for_key))
+        else:
+            await serve_http(cli, et, on_listening, sockets=sockets)
 
 
 async def serve_http(
@@ -131,21 +136,24 @@ def _serve_with_workers(cli: Invocation, serving: ModuleType, *, with_worker: bo
             field="serve_workers",
         )
     supervisor = import_module("everthread.http.supervisor")
-    serving.run(_prepare(cli, serving))
+    asks_for_key = serving.run(_prepare(cli, serving))
     sockets = serving.listen(settings.host, settings.port)
     supervisor.supervise(
         partial(_serve_as_worker, cli, with_worker),
         sockets,
         count=settings.serve_workers,
         stop_seconds=settings.stop_seconds,
-        on_listening=lambda: _print_address(cli, serving.address_of(sockets[0])),
+        on_listening=lambda: _print_address(cli, serving.address_of(sockets[0]), asks_for_key),
     )
 
 
-async def _prepare(cli: Invocation, serving: ModuleType) -> None:
-    """Create or migrate the tables once for all processes, and check what each of them would refuse."""
+async def _prepare(cli: Invocation, serving: ModuleType) -> bool:
+    """Create or migrate the tables once for all processes, and check what each of them would refuse; whether callers
+    on this machine need a key."""
     async with cli.open(create=True) as et:
         await serving.needs_key(et, cli.settings)
+        asks_for_key: bool = await serving.asks_for_key(et, cli.settings)
+        return asks_for_key
 
 
 def _serve_as_worker(cli: Invocation, with_worker: bool, sockets: Sequence[socket], pipe: Connection) -> None:
@@ -188,18 +196,17 @@ def _fetch(cli: Invocation) -> None:
         cli.out.note(str(problem))
 
 
-def _print_address(cli: Invocation, address: str) -> None:
+def _print_address(cli: Invocation, address: str, asks_for_key: bool) -> None:
     """Printed once it listens: programs that start the service wait for this line."""
     if cli.out.json:
         cli.out.document({"listening": address, "database": cli.shown_url})
     else:
         serving = _import_server()
         outside = serving.outside_address(cli.settings, urlsplit(address).port)
-        is_open = serving.is_loopback(cli.settings.host) and not cli.settings.require_key
-        key_header = "" if is_open else " -H 'Authorization: Bearer KEY'"
+        key_header = " -H 'Authorization: Bearer KEY'" if asks_for_key else ""
         cli.out.text(f"everthread serves {cli.shown_url} at {address}; stop with Ctrl-C")
         cli.out.text(f"open {address} in a browser" + (f", or {outside} from another machine" if outside else ""))
-        if not is_open:
+        if asks_for_key:
             cli.out.text("sign in with a key; to make one: everthread key create --owner NAME")
         cli.out.text(
             f"or try: curl {address}/api/v1/chat{key_header} -H 'Content-Type: application/json' -d '{_HELLO}'"
@@ -218,12 +225,15 @@ async def create_key(
     """Create a key for the owner given by --owner and print it. It cannot be shown again."""
     made = new_key(cli.owner, name=name, is_admin=admin, now=system_clock())
     async with cli.open(create=True) as et:
+        is_first = all(one.revoked_at is not None for one in await et.store.api_keys.list(None))
         await et.store.api_keys.add(made.key)
     if cli.out.json:
         cli.out.document({**_as_json(made.key), "key": made.written})
     else:
         cli.out.text(made.written)
         cli.out.note(f"it acts for {cli.owner!r}; only its hash is stored, so keep it safe")
+        if is_first and cli.settings.require_key is None:
+            cli.out.note("from now on `everthread serve` answers only requests with a key: all others get 401")
 
 
 @command(key, "ls")
@@ -232,7 +242,8 @@ async def list_keys(
 ) -> None:
     """List keys, without their secrets."""
     async with cli.open() as et:
-        found = await et.store.api_keys.list(None if everybody else cli.owner)
+        every = await et.store.api_keys.list(None)
+    found = [one for one in every if everybody or one.owner == cli.owner]
     if cli.out.json:
         for one in found:
             cli.out.document(_as_json(one))
@@ -251,6 +262,8 @@ async def list_keys(
                 for one in found
             ],
         )
+        if hidden := len(every) - len(found):
+            cli.out.note(f"and {hidden:,} of other owners: list them with --all, or those of one with --owner NAME")
 
 
 @command(key, "revoke")

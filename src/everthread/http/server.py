@@ -18,7 +18,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import uvicorn
 from fastapi import FastAPI
@@ -34,6 +34,7 @@ from everthread.http.v1.agent_sessions import Following
 from everthread.instance import Everthread
 from everthread.settings import Settings
 
+T = TypeVar("T")
 _LOG = logging.getLogger("everthread.http")
 _BACKLOG = 2048
 """How many connections the system keeps until they are accepted."""
@@ -46,10 +47,10 @@ _GC_THRESHOLDS = (20_000, 2, 60)
 for 0.12 s in 64 turns of 1,000 tokens; with these for 0.04 to 0.07 s, and all collections took a quarter less."""
 
 
-def run(service: Coroutine[Any, Any, None]) -> None:
+def run(service: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine, in uvloop where that is installed."""
     with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
-        runner.run(service)
+        return runner.run(service)
 
 
 def is_loopback(host: str) -> bool:
@@ -74,6 +75,14 @@ async def needs_key(et: Everthread, settings: Settings) -> bool:
             field="host",
         )
     return True
+
+
+async def asks_for_key(et: Everthread, settings: Settings) -> bool:
+    """Whether a caller on this machine needs a key or a token too."""
+    if not is_loopback(settings.host) or settings.require_key is not None:
+        return not is_loopback(settings.host) or settings.require_key is True
+    has_keys = any(key.revoked_at is None for key in await et.store.api_keys.list(None))
+    return has_keys or TokenVerifier.from_settings(settings) is not None
 
 
 OnListening = Callable[["Server"], None]
