@@ -6,7 +6,9 @@ import io
 import json
 import os
 from itertools import product
+from io import BytesIO
 from pathlib import Path
+from zipfile import ZipFile
 from typing import Any
 
 import httpx
@@ -66,6 +68,26 @@ async def test_an_export_of_another_program_is_recognised_and_comes_in_once(alic
     assert [hit["conversation_id"] for hit in found["items"]] == ["sharegpt:s"]
     unknown = await alice.post(f"{API}/import", content=b"nothing that anybody knows")
     assert unknown.status_code == 422
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/zip", "application/json", "application/x-ndjson", "application/octet-stream", "form"]
+)
+async def test_a_file_to_import_comes_in_as_any_type_and_in_a_form(alice: httpx.AsyncClient, kind: str) -> None:
+    chats = [{"id": "s", "conversations": [{"from": "human", "value": "Unheard of"}]}]
+    packed = BytesIO()
+    with ZipFile(packed, "w") as file:
+        file.writestr("chats.json", json.dumps(chats))
+    if kind == "form":
+        answer = await alice.post(f"{API}/import", files={"file": ("x.zip", packed.getvalue())})
+        two = [("file", ("a", b"[]")), ("file", ("b", b"[]"))]
+        for wrong in ({"files": two}, {"data": {"file": "x"}, "files": {}}, {"files": [("x", ("a", b""))]}):
+            assert (await alice.post(f"{API}/import", **wrong)).status_code == 422  # type: ignore[arg-type]
+    else:
+        body = packed.getvalue() if kind.endswith(("zip", "octet-stream")) else json.dumps(chats).encode()
+        answer = await alice.post(f"{API}/import", content=body, headers={"Content-Type": kind})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["messages"] == 1
 
 
 @pytest.fixture

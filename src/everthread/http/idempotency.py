@@ -98,7 +98,10 @@ class IdempotencyMiddleware:
 
         try:
             await self._app(scope, receive, _collect(messages, send, begin_stream))
-            if not is_stored and (reply := _to_reply(messages, request, scope["state"].get("conversation"))) is not None:
+            if (
+                not is_stored
+                and (reply := _to_reply(messages, request, scope["state"].get("conversation"))) is not None
+            ):
                 await self._replies.keep(owner, key, reply)
                 is_stored = True
         finally:

@@ -299,6 +299,8 @@ BODY_SECONDS = 30.0
 """How long a client may pause while it sends a body."""
 SLOWEST_BYTES_PER_SECOND = 256
 _UPLOADS = ("multipart/form-data", "application/octet-stream", "application/zstd")
+_IMPORT = "/api/v1/import"
+"""Where any body is a file, whatever its type is called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,7 +325,8 @@ class BodyLimitMiddleware:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        is_upload = headers.get("content-type", "").partition(";")[0].strip().lower() in _UPLOADS
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        is_upload = kind in _UPLOADS or scope["path"] == _IMPORT
         max_bytes = self._limits.upload_bytes if is_upload else self._limits.body_bytes
         has_started = False
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 from tempfile import SpooledTemporaryFile
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, BinaryIO, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
+from starlette.datastructures import UploadFile
 from starlette.responses import Response, StreamingResponse
 
 from everthread.adapters.pdf_export import render_pdf
 from everthread.conversation import Conversation
+from everthread.core.errors import Invalid
 from everthread.history.archive import MEDIA_TYPE
 from everthread.history.export import MEDIA_TYPES, SUFFIXES, Parts, check_parts
 from everthread.history.import_archive import ImportLimits
@@ -55,6 +58,15 @@ class Imported(BaseModel):
 
 
 _BYTES = {"schema": {"type": "string", "format": "binary"}}
+_FORM = "multipart/form-data"
+_FORM_OF = {
+    "schema": {
+        "type": "object",
+        "required": ["file"],
+        "properties": {"file": _BYTES["schema"]},
+        "additionalProperties": False,
+    }
+}
 _FILE: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The conversation, as a file.",
@@ -121,22 +133,28 @@ def _disposition(conversation: Conversation, format: str) -> str:
     "/import",
     response_model=Imported,
     openapi_extra={
-        "requestBody": {"required": True, "content": {MEDIA_TYPE: _BYTES, "application/octet-stream": _BYTES}}
+        "requestBody": {
+            "required": True,
+            "content": {
+                MEDIA_TYPE: _BYTES,
+                "application/octet-stream": _BYTES,
+                "application/zip": _BYTES,
+                _FORM: _FORM_OF,
+            },
+        }
     },
 )
 async def import_history(request: Request, et: EverthreadDep, caller: CallerDep) -> Response:
     """Import a file as yours: an archive, or an export of another program (`everthread import` lists them). What you
-    have already is not written again; 409 if your conversation has other messages than an archive."""
+    have already is not written again; 409 if your conversation has other messages than an archive. The file is the
+    body, of whatever type, or the one file of a form."""
     settings: Settings = request.app.state.settings
     limits = ImportLimits(
         # A message as large as a body may be, with every quote in it escaped.
         line_bytes=2 * settings.max_body_bytes + _PIECE_BYTES,
         conversation_bytes=settings.max_import_bytes,
     )
-    with SpooledTemporaryFile(max_size=_PIECE_BYTES) as upload:
-        async for piece in request.stream():  # whoever sends slowly keeps nobody waiting
-            await asyncio.to_thread(upload.write, piece)
-        upload.seek(0)
+    async with _upload(request) as upload:
         is_archive = upload.read(len(ARCHIVE_MAGIC)) == ARCHIVE_MAGIC
         upload.seek(0)
         # One after the other, so that all of them together need the memory of one.
@@ -150,6 +168,23 @@ async def import_history(request: Request, et: EverthreadDep, caller: CallerDep)
     return JsonResponse({**named, "skipped": [], "entries": 0})
 
 
-async def _pieces(upload: SpooledTemporaryFile[bytes]) -> AsyncIterator[bytes]:
+@asynccontextmanager
+async def _upload(request: Request) -> AsyncIterator[BinaryIO]:
+    """The file that came, on disk where it is large: whoever sends slowly keeps nobody waiting."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() == _FORM:
+        async with request.form(max_files=1, max_fields=1) as form:
+            files = [one for _, one in form.multi_items()]
+            if len(files) != 1 or not isinstance(files[0], UploadFile):
+                raise Invalid("must be one file, as of curl -F file=@export.zip", field="file")
+            yield files[0].file
+        return
+    with SpooledTemporaryFile(max_size=_PIECE_BYTES) as upload:
+        async for piece in request.stream():
+            await asyncio.to_thread(upload.write, piece)
+        upload.seek(0)
+        yield upload  # type: ignore[misc]
+
+
+async def _pieces(upload: BinaryIO) -> AsyncIterator[bytes]:
     while piece := await asyncio.to_thread(upload.read, _PIECE_BYTES):
         yield piece
