@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 import json
 import os
-from itertools import product
 from io import BytesIO
+from itertools import product
 from pathlib import Path
-from zipfile import ZipFile
 from typing import Any
+from zipfile import ZipFile
 
 import httpx
 import pypdf
@@ -82,7 +82,7 @@ async def test_a_file_to_import_comes_in_as_any_type_and_in_a_form(alice: httpx.
         answer = await alice.post(f"{API}/import", files={"file": ("x.zip", packed.getvalue())})
         two = [("file", ("a", b"[]")), ("file", ("b", b"[]"))]
         for wrong in ({"files": two}, {"data": {"file": "x"}, "files": {}}, {"files": [("x", ("a", b""))]}):
-            assert (await alice.post(f"{API}/import", **wrong)).status_code == 422  # type: ignore[arg-type]
+            assert (await alice.post(f"{API}/import", **wrong)).status_code == 422
     else:
         body = packed.getvalue() if kind.endswith(("zip", "octet-stream")) else json.dumps(chats).encode()
         answer = await alice.post(f"{API}/import", content=body, headers={"Content-Type": kind})

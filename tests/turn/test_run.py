@@ -28,7 +28,7 @@ from everthread.history.turn_intents import FinishTurn
 from everthread.http.v1.schemas import message_out
 from everthread.langgraph import EverthreadSaver
 from everthread.runs.event_writer import COMMIT_SECONDS
-from everthread.testing.scripted import Reply, ScriptedModel
+from everthread.testing.scripted import Reply, Script, ScriptedModel
 from everthread.turn import TurnLimits, TurnOptions, begin_turn, follow, result_metadata, run_turn
 from everthread.turn.request import TurnFields
 from tests.turn.turns import add, agent_for, answers_in, explode, of, only, said, told
@@ -43,7 +43,7 @@ async def test_an_answer_that_its_limit_cut_says_so(
     et: Everthread, conv: Conversation, said_by: dict[str, Any]
 ) -> None:
     usage = UsageMetadata(input_tokens=3, output_tokens=512, total_tokens=515)
-    script = [AIMessage("the end is miss", response_metadata=said_by, usage_metadata=usage), "whole"]
+    script: Script = [AIMessage("the end is miss", response_metadata=said_by, usage_metadata=usage), "whole"]
     agent = agent_for(et)
     model = ScriptedModel(script)
     cut = only([event async for event in run_turn(conv, "tell", agent=agent, model=model)], Done)

@@ -137,7 +137,8 @@ def _is_followed(stored: Reply, request: bytes, path: str) -> bool:
         return False
     if stored.status is None:
         return path == _CHAT_STREAM
-    return dict(orjson.loads(stored.headers)).get("content-type", "").startswith(_EVENTS)
+    headers: dict[str, str] = dict(orjson.loads(stored.headers))
+    return headers.get("content-type", "").startswith(_EVENTS)
 
 
 def _say_replayed(send: Send) -> Send:

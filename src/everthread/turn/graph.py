@@ -262,7 +262,7 @@ async def persist(state: AppState, ctx: TurnContext) -> dict[str, Any]:
         about["result"] = result
     if is_cut({"content": "", "response_metadata": answer.response_metadata}):
         about["result"] = {**result, "is_cut": True}
-        written = (answer.usage_metadata or {}).get("output_tokens")
+        written = answer.usage_metadata["output_tokens"] if answer.usage_metadata else 0
         ctx.notices.append("the answer was cut at its limit" + (f" of {written:,} tokens" if written else ""))
     if degraded := state.get("degraded"):
         about["degraded"] = degraded
