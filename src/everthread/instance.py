@@ -11,7 +11,7 @@ from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, get_args
+from typing import Any, NoReturn, get_args
 
 import orjson
 
@@ -197,7 +197,7 @@ def _cursor(position: ListPosition, owner: str) -> str:
 def _position(cursor: object, owner: str) -> ListPosition:
     found = re.fullmatch(r"(\w+)\.([0-9]{1,18})\.(-?[0-9]{1,18})", cursor) if isinstance(cursor, str) else None
     if found is None or found[1] != owner_scope(owner):
-        raise Invalid("is not one that list() gave for this owner; begin without a cursor", field="cursor")
+        raise Invalid("was not returned by a list of this owner; begin without a cursor", field="cursor")
     return ListPosition(int(found[2]), int(found[3]))
 
 
@@ -344,6 +344,12 @@ class Everthread:
     def metrics(self) -> Metrics:
         """Counters of compactions, recall and turns in this process since it was opened."""
         return self._runtime.listener.metrics
+
+    def __enter__(self) -> NoReturn:
+        raise TypeError("write `async with everthread.open(…)`, or without async `with everthread.open_sync(…)`")
+
+    def __exit__(self, *_: object) -> None:
+        """Without it Python would say only that this is no context manager."""
 
     async def __aenter__(self) -> Everthread:
         async with self._door:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,28 @@ def test_none_is_none_whatever_is_there(minilm_models: Path) -> None:
 def test_what_is_given_goes_before_the_settings() -> None:
     fake = FakeEmbedder()
     settings = Settings.load(embedder="none", database="memory://")
-    assert everthread.open(settings=settings, embedder=fake).embedder is fake
+    chosen = everthread.open(settings=settings, embedder=fake).embedder
+    assert chosen is not None
+    assert chosen.name == fake.name
+
+
+@pytest.mark.parametrize("vector", [b"12345678", [0.5] * 8, b"\0" * 31])
+async def test_what_an_embedder_gives_must_be_what_it_says(vector: object) -> None:
+    class Odd(FakeEmbedder):
+        async def passages(self, texts: Sequence[str]) -> Sequence[bytes]:
+            return [vector for _ in texts]  # type: ignore[misc]
+
+        async def query(self, text: str) -> bytes:
+            return vector  # type: ignore[return-value]
+
+    embedder = embedder_from(Odd(dimension=8), Path)
+    assert embedder is not None
+    for asked in (embedder.passages(["a"]), embedder.query("a")):
+        with pytest.raises(Invalid, match=r"expected 32 \(8 float32\)|must give vectors as bytes"):
+            await asked
+    good = embedder_from(FakeEmbedder(dimension=8), Path)
+    assert good is not None
+    assert len(await good.query("a")) == 32
 
 
 def test_a_missing_extra_runtime_words_alone_unless_it_was_asked_for(

@@ -45,6 +45,7 @@ MAX_BYTES: Final = 50_000_000
 MAX_CHARACTERS: Final = 10_000_000
 MAX_NAME_CHARACTERS: Final = 256
 _BATCH: Final = 64
+_FILE_NAME: Final = re.compile(r"[^\s<>]{1,250}\.(?:md|markdown|txt|pdf)", re.IGNORECASE)
 MIN_COVERAGE: Final = 0.5
 """A collection is chosen for a question when its best passage has at least this share of what the question asks for."""
 
@@ -357,6 +358,10 @@ async def _read_source(source: object) -> tuple[bytes, str | None]:
     if isinstance(source, str):
         if len(source) > MAX_CHARACTERS:
             raise _too_large(f"{len(source):,} characters", f"{MAX_CHARACTERS:,}")
+        if _FILE_NAME.fullmatch(source.strip()) is not None:  # the disk is not asked: a caller from afar could probe it
+            raise Invalid(
+                f"looks like a file's name, not its text; to add the file give Path({source!r})", field="source"
+            )
         return source.replace("\x00", "").encode("utf-8", "replace"), None
     if not isinstance(source, bytes):
         raise Invalid(f"must be a text, bytes or a Path, not {type(source).__name__}", field="source")

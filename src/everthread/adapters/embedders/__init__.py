@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from everthread.adapters.embedders.bert import BertEmbedder
 from everthread.adapters.embedders.local_models import BERT_MODELS, MINILM
 from everthread.adapters.embedders.wordllama import WordLlama
-from everthread.core.embeddings import Embedder
+from everthread.core.embeddings import NUMBER_BYTES, Embedder
 from everthread.core.errors import EverthreadError, Invalid, MissingExtra, ModelError
 
 if TYPE_CHECKING:
@@ -33,8 +33,10 @@ def embedder_from(given: Embedder | Embeddings | str | None, models: Callable[[]
         if isinstance(embedder, BertEmbedder | WordLlama):
             embedder.require()
         return _from_langchain(given) if isinstance(embedder, LazyEmbedder) else embedder
-    if given is None or _is_embedder(given):
-        return given
+    if given is None:
+        return None
+    if _is_embedder(given):
+        return CheckedEmbedder(given)
     return _from_langchain(given)
 
 
@@ -72,6 +74,53 @@ def _default(models: Path) -> Embedder | None:
     except MissingExtra:
         return None
     return minilm
+
+
+class CheckedEmbedder:
+    """A caller's own embedder. What it returns is checked, since vectors of another form would be stored, and compared
+    as what they are not."""
+
+    def __init__(self, given: Embedder) -> None:
+        self._given = given
+
+    @property
+    def name(self) -> str:
+        """The caller's name for it."""
+        return self._given.name
+
+    @property
+    def dimension(self) -> int | None:
+        """As the caller says."""
+        return self._given.dimension
+
+    async def passages(self, texts: Sequence[str]) -> Sequence[bytes]:
+        """As it does; Invalid where these are not the vectors that it says it makes."""
+        found = await self._given.passages(texts)
+        if len(found) != len(texts):
+            raise Invalid(f"gave {len(found)} vectors for {len(texts)} texts", field="embedder")
+        for vector in found:
+            self._check(vector)
+        return found
+
+    async def query(self, text: str) -> bytes:
+        """The same of a question."""
+        vector = await self._given.query(text)
+        self._check(vector)
+        return vector
+
+    def understood_share(self, text: str) -> float:
+        """As it does."""
+        return self._given.understood_share(text)
+
+    def _check(self, vector: object) -> None:
+        dimension = self._given.dimension
+        if not isinstance(vector, bytes):
+            raise Invalid(f"must give vectors as bytes (float32), not {type(vector).__name__}", field="embedder")
+        if len(vector) != NUMBER_BYTES * dimension if dimension is not None else len(vector) % NUMBER_BYTES:
+            expected = (
+                "a multiple of 4" if dimension is None else f"{NUMBER_BYTES * dimension:,} ({dimension:,} float32)"
+            )
+            raise Invalid(f"{self.name} gave a vector of {len(vector):,} bytes; expected {expected}", field="embedder")
 
 
 class LazyEmbedder:

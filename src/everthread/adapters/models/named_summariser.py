@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from everthread.compaction.sources import ConversationKind
 from everthread.compaction.summarise import Summariser
-from everthread.core.errors import EverthreadError, MissingExtra, ModelError
+from everthread.core.errors import EverthreadError, Invalid, MissingExtra, ModelError
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -22,7 +24,23 @@ def as_summariser(
     """Made at once, so that an error is raised where it was given."""
     if isinstance(given, str):
         return _load(given, base_url)
-    return given if _is_summariser(given) else _adapted(given)
+    if not _is_summariser(given):
+        return _adapted(given)
+    if not _takes_what_it_is_given(given.summarise):
+        raise Invalid(
+            "must have async def summarise(self, text, *, kind, max_tokens, is_terse) -> str", field="summariser"
+        )
+    return given
+
+
+def _takes_what_it_is_given(summarise: Callable[..., object]) -> bool:
+    try:
+        signature(summarise).bind("text", kind="chat", max_tokens=1, is_terse=False)
+    except TypeError:
+        return False
+    except ValueError:  # of something that does not say what it takes
+        return True
+    return True
 
 
 def _is_summariser(given: object) -> TypeGuard[Summariser]:
