@@ -115,8 +115,9 @@ async def test_a_second_run_is_refused_or_waits_as_it_asks(client: LangGraphClie
     thread_id = await new_thread(client)
     first = await client.runs.create(thread_id, "slow", input=says("a"))
     await until(client, thread_id, first["run_id"], "running")
-    with pytest.raises(ConflictError):
+    with pytest.raises(ConflictError, match="multitask_strategy='enqueue'") as refused:
         await client.runs.create(thread_id, "slow", input=says("b"), multitask_strategy="reject")
+    assert "turn" not in str(refused.value.body["detail"])  # type: ignore[index]
     waiting = await client.runs.create(thread_id, "agent", input=says("c"), multitask_strategy="enqueue")
     assert waiting["status"] == "pending"
     assert (await client.threads.get(thread_id))["status"] == "busy"

@@ -43,7 +43,7 @@ from everthread.core.turn_events import (
 from everthread.core.turns import BUILTIN_MARK, RUN_KIND, Turn
 from everthread.http.protocol.graph_stream import METADATA, NAMESPACE, TIMESTAMP, VERSION_2, Frame
 from everthread.http.protocol.run_events import RunEvent
-from everthread.http.protocol.run_request import RunRequest
+from everthread.http.protocol.run_request import RunRequest, busy_thread
 from everthread.http.protocol.serialization import JsonObject, dumps
 from everthread.http.turn_service import TurnService
 from everthread.instance import Everthread
@@ -97,13 +97,14 @@ class BuiltinAssistant:
             metadata={**request.row_metadata(), BUILTIN_MARK: True},
             turn_id=request.run_id,
         )
-        live = await begin_turn(
-            conversation,
-            _question(request),
-            agent=self._turns.agent,
-            options=options,
-            after=partial(hide_thread, conversation) if request.is_temporary else None,
-        )
+        with busy_thread(conversation.id, request):
+            live = await begin_turn(
+                conversation,
+                _question(request),
+                agent=self._turns.agent,
+                options=options,
+                after=partial(hide_thread, conversation) if request.is_temporary else None,
+            )
         if conversation.title is None and not conversation.off_record:
             await conversation.request_title()
         return await conversation.turn(live.id)

@@ -23,7 +23,7 @@ from everthread.http.protocol.builtin_assistant import NAME, BuiltinAssistant
 from everthread.http.protocol.graph_stream import error_body, run_graph
 from everthread.http.protocol.graphs import OpenGraphs
 from everthread.http.protocol.run_events import RunCodec, RunEvent, RunEventLog
-from everthread.http.protocol.run_request import RunRequest
+from everthread.http.protocol.run_request import RunRequest, busy_thread
 from everthread.http.protocol.run_rows import run_error
 from everthread.http.protocol.serialization import dumps
 from everthread.runs.close import unlogged_input
@@ -75,7 +75,8 @@ class GraphRuns:
         )
         log = RunEventLog(ref, id, RunCodec(), on_emit=engine.announce, stored=engine.stored(ref, id, RunCodec))
         intent = BeginTurn(turn=turn, messages=(), when_busy=request.strategy)
-        await engine.begin(ref, intent, log, lambda log: _GraphRun(self._graphs, request, ref, log))
+        with busy_thread(ref.id, request):
+            await engine.begin(ref, intent, log, lambda log: _GraphRun(self._graphs, request, ref, log))
         return await self._store.turns.get(ref, id)
 
     async def follow(self, ref: Ref, id: str, after: int = 0) -> AsyncIterator[Sequence[RunEvent]]:

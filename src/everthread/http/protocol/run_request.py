@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from everthread.core.errors import Invalid
+from everthread.core.errors import Invalid, TurnRunning
 from everthread.core.ids import new_id
 from everthread.core.turns import MultitaskStrategy
 from everthread.http.protocol.run_context import context_for
@@ -23,6 +24,20 @@ _SERVER_KEYS = frozenset(
 )
 _PRIVATE_PREFIXES = ("__", "everthread_", "langgraph_auth")
 """Keys of `configurable` with these prefixes are for LangGraph or us to set: one of them names the owner."""
+
+
+@contextmanager
+def busy_thread(id: str, request: RunRequest) -> Iterator[None]:
+    """A refused run in the words of this protocol."""
+    try:
+        yield
+    except TurnRunning as problem:
+        if request.strategy != "reject":
+            raise
+        raise TurnRunning(
+            f"a run of thread {id!r} is not finished, and nothing was stored: wait for it, cancel it, or let this one "
+            "wait with multitask_strategy='enqueue'"
+        ) from problem
 
 
 def _as_list(given: object) -> object:
