@@ -13,6 +13,7 @@ there are keys, the server has several users: then everybody needs one, unless `
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import time
 from collections import OrderedDict
@@ -65,6 +66,7 @@ class Caller:
     """When their token ends, in seconds since 1970."""
 
 
+_LOG = logging.getLogger("everthread.http")
 LOCAL_CALLER = Caller(owner=LOCAL, via="local", is_admin=True)
 
 
@@ -173,11 +175,12 @@ class AuthMiddleware:
     async def _check_nobody_else(self, headers: Headers) -> None:
         """Refuse requests that may not come from the user of this machine."""
         if (name := next((name for name in _FORWARDED if name in headers), None)) is not None:
-            raise _unauthorized(
-                f"a request that a proxy forwarded (it has the header {name}) needs an API key",
-                "Set EVERTHREAD_REQUIRE_KEY=true behind a proxy, and send Authorization: Bearer with a key; "
-                "`everthread key create` makes one. EVERTHREAD_REQUIRE_KEY=false lets in whomever the proxy lets in.",
+            _LOG.info(
+                "refused a request without a key that a proxy forwarded (%s): set EVERTHREAD_REQUIRE_KEY=true behind a "
+                "proxy; false lets in whomever the proxy lets in",
+                name,
             )
+            raise _unauthorized("a request that a proxy forwarded needs an API key")  # settings are not for strangers
         if self._tokens is not None or await self._are_there_keys():
             raise _unauthorized(
                 "this server has API keys, so every request needs one",
