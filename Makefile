@@ -121,11 +121,11 @@ $(DOCS): requirements/docs.txt .venv-docs/.at-$(PLACE)
 	@touch $@
 
 $(NODE): web/package.json web/package-lock.json
-	npm --prefix web install --no-save --no-audit --no-fund --loglevel error  # not `ci`: it wants packages of every system in the lock
+	NO_UPDATE_NOTIFIER=1 npm --prefix web install --no-save --no-audit --no-fund --loglevel error  # not `ci`: it wants packages of every system in the lock
 	@touch $@
 
 $(WEB): $(NODE) $(shell find web/src web/public web/index.html web/*.ts web/tsconfig.json 2>/dev/null)
-	npm --prefix web run --silent build
+	NO_UPDATE_NOTIFIER=1 npm --prefix web run --silent build -- --logLevel warn
 	@touch $@
 
 # --- locks -----------------------------------------------------------------------------------
