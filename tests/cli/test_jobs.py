@@ -39,7 +39,7 @@ def test_jobs_are_listed_and_a_dead_one_is_tried_again(shell: Shell, quick: Quic
     assert (found["waiting"], found["dead"]) == (0, 1)
     (job,) = found["jobs"]
     assert (job["state"], job["conversation"], job["error"]) == ("dead", "c", "OSError: no such tram")
-    assert "1 given up" in quick("doctor").out
+    assert "1 dead" in quick("doctor").out
     again = quick("jobs", "--retry", str(job["id"]), "--json").json
     assert (again["waiting"], again["dead"]) == (1, 0)
     assert again["oldest_waiting_seconds"] >= 0

@@ -232,7 +232,7 @@ def check_jobs(*, waiting: int, dead: int, oldest_at: int | None) -> Check:
     """Dead jobs stay until somebody looks; `oldest_at` is when the oldest was put that waits."""
     age_seconds = 0.0 if oldest_at is None else max(0.0, time.time() - oldest_at / 1e6)
     oldest = "" if oldest_at is None else f", the oldest for {format_age(age_seconds)}"
-    found = f"{waiting:,} waiting{oldest}, {dead:,} given up"
+    found = f"{waiting:,} waiting{oldest}, {dead:,} dead"
     advice = "everthread jobs --dead shows their errors; everthread jobs --retry ID or --retry-all tries again"
     return Check(
         name="jobs", state=CheckState.WARN if dead else CheckState.OK, found=found, advice=advice if dead else ""

@@ -153,7 +153,7 @@ class Compactor:
             next_one = self._new_compaction(view, stretch, last, trigger)
             if next_one.tokens_before <= MIN_STRETCH_TOKENS:
                 span = f"messages {next_one.first_seq} to {next_one.last_seq}"
-                reason = f"{span} are so short that a summary may not be smaller; it would be tried"
+                reason = f"{span} would be summarized, if the summary turns out smaller: they are short"
                 break
             most = summary_tokens(view.policy, next_one.tokens_before)
             next_one = replace(next_one, tokens_after=min(next_one.tokens_before, most))

@@ -13,6 +13,9 @@ _WORDS = (
     (re.compile(r"Input should be a valid list"), "must be a list"),
     (re.compile(r"Input should be a valid dictionary(?: or object to extract fields from)?"), "must be an object"),
     (re.compile(r"Input should be"), "must be"),
+    (re.compile(r"Field required"), "is missing"),
+    (re.compile(r"Extra inputs are not permitted"), "is not known here"),
+    (re.compile(r"String should have"), "must have"),
 )
 
 
