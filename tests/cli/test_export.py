@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from pypdf import PdfReader
 
 from everthread.cli.errors import ExitCode
@@ -58,6 +59,18 @@ def test_an_archive_is_read_in_once_and_gives_the_same_again(quick: Quick, talk:
     assert quick("import", str(first), "--json", *elsewhere).json["skipped"] == ["c"]
     assert quick("export", "c", "-o", str(second), *elsewhere).code == ExitCode.OK
     assert second.read_bytes() == first.read_bytes()
+
+
+def test_an_archive_comes_back_under_the_name_that_the_docs_give_it(quick: Quick, talk: None, tmp_path: Path) -> None:
+    archive, unpacked = tmp_path / "trip.jsonl.zst", tmp_path / "trip.jsonl"
+    quick("export", "c", "-o", str(archive))
+    elsewhere = ("--database", f"sqlite:///{tmp_path / 'other.db'}")
+    with archive.open("rb") as packed, unpacked.open("wb") as plain:
+        zstandard.ZstdDecompressor().copy_stream(packed, plain)
+    refused = quick("import", str(unpacked), *elsewhere)
+    assert refused.code == ExitCode.USAGE
+    assert f"zstd -o {archive}" in refused.err
+    assert quick("import", str(archive), "--json", *elsewhere).json["imported"] == ["c"]
 
 
 def test_an_archive_that_was_cut_off_changes_nothing(quick: Quick, talk: None, tmp_path: Path) -> None:

@@ -26,7 +26,8 @@ _SHOWN_PROBLEMS = 20
 _SHOWN_OF_ONE_FILE = 5
 _FILE_OF_PROBLEM = re.compile(r"(?::\d+)?: ")
 _EXPORTED = re.compile(rb'\{"conversation":\{"id":"|\{"seq":\d+,"id":"(?:[^"\\]|\\.)*","role":"[^"]*","revision":\d')
-"""How the first line of our own JSON begins."""
+"""How the first line of our own JSON begins, which `export -f json` or `-f jsonl` wrote."""
+_UNPACKED = re.compile(rb'\{"everthread":"archive"')
 
 
 @command(app, "import")
@@ -42,7 +43,11 @@ async def import_history(
     if not path.is_file() and not path.is_dir():
         raise Invalid(f"{path} is a pipe or a device; only files and folders can be imported", field="path")
     detected = detect(path) if path.is_file() else None
-    if path.is_file() and _is_export(path):
+    if path.is_file() and _begins_as(path, _UNPACKED):
+        raise Invalid(
+            f"is an archive that was unpacked; pack it again and import that: `zstd -o {path}.zst {path}`", field="path"
+        )
+    if path.is_file() and _begins_as(path, _EXPORTED):
         raise Invalid(
             "is an export of everthread for other programs, without branches and proofs; to import it, export an "
             "archive: `everthread export CONVERSATION -f archive -o FILE`",
@@ -59,10 +64,9 @@ async def import_history(
         raise Invalid(f"nothing in {path} could be read", field="path")
 
 
-def _is_export(path: Path) -> bool:
-    """Whether `export -f json` or `-f jsonl` wrote it."""
+def _begins_as(path: Path, beginning: re.Pattern[bytes]) -> bool:
     with path.open("rb") as file:
-        return _EXPORTED.match(file.read(_PIECE_BYTES)) is not None
+        return beginning.match(file.read(_PIECE_BYTES)) is not None
 
 
 def print_counts(cli: Invocation, counts: ImportCounts) -> None:

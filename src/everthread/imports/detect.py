@@ -18,6 +18,8 @@ from everthread.imports.task_files import HISTORY
 
 ARCHIVE_MAGIC = b"\x28\xb5\x2f\xfd"
 """How zstd begins, in which our archives are packed."""
+_ARCHIVED = b'{"everthread":"archive"'
+"""How the lines begin that are packed in one."""
 _PACKINGS = (".zst", ".zstd")
 PACKED_LINES = tuple(f".jsonl{packing}" for packing in _PACKINGS)
 """How the name of a file of lines ends that its agent has packed."""
@@ -63,10 +65,10 @@ def detect(path: Path) -> Detected | None:
         if head[:1] in b"{[":
             head += _rest_of_first_line(file, head)
         is_whole = not file.read(1)
-    if head.startswith(ARCHIVE_MAGIC) and path.name.endswith(PACKED_LINES):
-        return _lines(_unpacked_head(head).split(b"\n"), is_whole=False)
     if head.startswith(ARCHIVE_MAGIC):
-        return Detected(Shape.ARCHIVE, "everthread")
+        unpacked = _unpacked_head(head) if path.name.endswith(PACKED_LINES) else _ARCHIVED
+        is_archive = unpacked.startswith(_ARCHIVED)
+        return Detected(Shape.ARCHIVE, "everthread") if is_archive else _lines(unpacked.split(b"\n"), is_whole=False)
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return Detected(Shape.ZIP, "zip")
     if head.startswith(b"SQLite format 3\x00"):
