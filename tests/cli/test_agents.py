@@ -69,6 +69,28 @@ def test_one_command_finds_everything_and_a_second_adds_nothing(quick: Quick, ho
     assert quick("verify").code == 0
 
 
+def test_a_chat_goes_on_in_a_copy_of_a_session_and_never_in_the_session(quick: Quick, home: Path) -> None:
+    chat = {"EVERTHREAD_MODEL": "scripted:echo"}
+    quick("watch", "--once")
+    none = quick("chat", "-c", "hi", env=chat)
+    assert none.code == ExitCode.NOT_FOUND
+    assert "imported" in none.err
+    own = quick("chat", "--json", "hi", env=chat).lines[0]["conversation_id"]
+    with claude_file(home, claude_compacted()).open("ab") as file:
+        file.write(as_lines([claude_line("new", "a6", "user", "Said last, in the agent.", 60)]))
+    quick("watch", "--once")
+    assert quick("chat", "-c", "--json", "more", env=chat).lines[0]["conversation_id"] == own
+    refused = quick("chat", "--conversation", SESSION, "and here?", env=chat)
+    assert refused.code == ExitCode.CONFLICT
+    assert f"everthread copy {ID}" in refused.err
+    assert f"everthread resume {ID}" in refused.err
+    assert "and here?" not in quick("show", SESSION).out
+    copied = quick("copy", SESSION, "--json").json["id"]
+    assert quick("chat", "--conversation", copied, "and here?", env=chat).code == 0
+    assert "and here?" in quick("show", copied).out
+    assert quick("verify").code == 0
+
+
 def test_agents_that_are_not_there_are_no_error(quick: Quick) -> None:
     ran = quick("watch", "--once")
     assert (ran.code, ran.err) == (0, "")

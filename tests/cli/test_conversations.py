@@ -1,4 +1,4 @@
-"""What people and pipes do every day: append, ls, show, search, fork, pin, delete, stats."""
+"""What people and pipes do every day: append, ls, show, search, fork, copy, pin, delete, stats."""
 
 from __future__ import annotations
 

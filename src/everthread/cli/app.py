@@ -42,6 +42,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "recall": "Show what would be recalled for a question, and why.",
         "append": "Append messages from stdin.",
         "fork": "Start a branch at a message.",
+        "copy": "Copy a conversation to go on in the copy.",
         "pin": "Keep a message in the model's view.",
         "delete": "Hide a conversation or a message.",
         "usage": "Show turns, tokens and cost.",

@@ -17,7 +17,7 @@ from everthread.cli.app import GROUPS, app, run_command
 __all__ = ["COMMANDS", "GROUPS", "app", "build_command", "run"]
 
 _MODULES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("ls", "show", "search", "append", "fork", "pin", "delete"), "conversations"),
+    **dict.fromkeys(("ls", "show", "search", "append", "fork", "copy", "pin", "delete"), "conversations"),
     **dict.fromkeys(("compact", "compactions", "diff"), "compaction"),
     **dict.fromkeys(("heads", "verify"), "verify"),
     **dict.fromkeys(("spread", "quarantine"), "trust"),

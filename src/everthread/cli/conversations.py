@@ -1,4 +1,4 @@
-"""Read and write conversations: ls, show, search, append, fork, pin, delete."""
+"""Read and write conversations: ls, show, search, append, fork, copy, pin, delete."""
 
 from __future__ import annotations
 
@@ -383,6 +383,22 @@ async def fork(
         cli.out.document(asdict(branch))
     else:
         cli.out.text(f"branch {branch.id}, from seq {branch.fork_seq}{', active' if branch.is_active else ''}")
+
+
+@command(app)
+async def copy(
+    cli: Invocation,
+    conversation: ConversationArgument,
+    title: Annotated[str | None, typer.Option(help="The title of the copy.")] = None,
+) -> None:
+    """Copy a conversation, so that it goes on here while the original stays as it is."""
+    async with cli.open() as et:
+        found = await find_conversation(et, cli.owner, conversation)
+        copied = await found.copy(title=title)
+    if cli.out.json:
+        cli.out.document(_row(copied))
+    else:
+        cli.out.text(f"{copied.id}: a copy of {found.id} with {counted(copied.info.message_count, 'message')}")
 
 
 @command(app)

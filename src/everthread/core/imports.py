@@ -5,10 +5,40 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from everthread.core.nouns import Ref
+from everthread.core.errors import Conflict
+from everthread.core.nouns import ConversationInfo, Ref
 
 NOT_IN_FILE = -1
 """The `first_byte` of a line that its file no longer has."""
+
+
+_NO_AGENTS = frozenset({
+    "chatgpt", "claude-ai", "open-webui", "librechat", "sharegpt", "openai-chat", "letta", "langsmith", "otel",
+    "openai-agents",
+})  # fmt: skip
+"""Chat services and other programs whose conversations are imported: nobody writes on in these."""
+
+
+def imported_from(info: ConversationInfo) -> str | None:
+    """The program that a conversation was imported from; None for one of ours, such as a copy of an imported one."""
+    program = info.metadata.get("agent")
+    return program if isinstance(program, str) and info.id.startswith(f"{program}:") else None
+
+
+def agent_of(info: ConversationInfo) -> str | None:
+    """The coding agent whose session a conversation is: that agent may write on in it."""
+    program = imported_from(info)
+    return None if program in _NO_AGENTS else program
+
+
+def check_not_of_an_agent(info: ConversationInfo) -> None:
+    """Conflict for the session of an agent: what is said in it here would be out of view with the agent's next line."""
+    if (agent := agent_of(info)) is not None:
+        raise Conflict(
+            f"{info.id!r} is a session of {agent}, which only {agent} goes on with: copy it to go on here "
+            f"(`everthread copy {info.id}`, or POST /api/v1/conversations/{{id}}/copy), or open it in the agent "
+            f"(`everthread resume {info.id}`)"
+        )
 
 
 class ImportSource(NamedTuple):

@@ -29,6 +29,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 
 from everthread.conversation import Conversation
 from everthread.core.errors import Conflict
+from everthread.core.imports import check_not_of_an_agent
 from everthread.core.nouns import Message, Ref
 from everthread.core.turn_events import TurnEvent
 from everthread.core.turns import Turn, TurnState
@@ -88,6 +89,7 @@ async def begin_turn(
         raise Conflict(
             f"conversation {conversation.id!r} was deleted, nothing was stored: restore it first, or use another id"
         )
+    check_not_of_an_agent(conversation.info)
     request = await validate(conversation, message, agent, options or TurnOptions(**fields), again)
     ref, id = Ref(conversation.owner, conversation.id), request.turn.id
     log = TurnEventLog(ref, id, on_emit=agent.runs.announce, stored=agent.runs.stored(ref, id, TurnCodec))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import everthread
 from everthread.cli.invocation import Invocation
 from everthread.core.errors import Invalid, NotFound
+from everthread.core.imports import check_not_of_an_agent, imported_from
 from everthread.core.nouns import MAX_PAGE
 from everthread.imports.find import find_conversation
 from everthread.instance import Everthread
@@ -109,22 +110,30 @@ class ChatSession:
         return state.values.get("todos") or ()
 
     async def recent(self, limit: int = 15) -> list[Conversation]:
-        """Conversations, that in which something was said last first, without those of subagents."""
-        page = await self.et.conversations.list(self.owner, limit=MAX_PAGE, order="said")
-        self.known = [one for one in page.items if one.parent_id is None][:limit]
-        return self.known
+        """Conversations, that in which something was said last first, without those of subagents and what was
+        imported."""
+        self.known, cursor = [], None
+        while True:
+            page = await self.et.conversations.list(self.owner, limit=MAX_PAGE, order="said", cursor=cursor)
+            self.known += [one for one in page.items if one.parent_id is None and imported_from(one.info) is None]
+            cursor = page.next_cursor
+            if cursor is None or len(self.known) >= limit:
+                self.known = self.known[:limit]
+                return self.known
 
     async def resume(self, name: str | None) -> Conversation:
         """Continue another conversation: by id or its beginning, by its number in the list, or the most recent one."""
         if name is None:
             recent = await self.recent(1)
             if not recent:
-                raise NotFound("no conversation to continue; say something to start one")
+                raise NotFound("no conversation to continue beside what was imported; say something to start one")
             self.conversation = recent[0]
         elif name.isdecimal() and 1 <= int(name) <= len(self.known):
             self.conversation = self.known[int(name) - 1]
         else:
-            self.conversation = await self._find(name)
+            found = await self._find(name)
+            check_not_of_an_agent(found.info)
+            self.conversation = found
         self.skill = None
         return self.conversation
 
