@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 from everthread import Everthread
 from everthread.http.app import create_app
+from everthread.imports.importer import Importer
 from everthread.imports.watch import Watcher, agent_folders
 from everthread.settings import Settings
 from tests.http.conftest import client_of
 from tests.imports.agent_files import claude_compacted, claude_file, claude_line, claude_subagent_file, codex_file
+from tests.imports.test_importer import CHATGPT
 
 OWNER = "local"
 
@@ -77,14 +80,32 @@ async def test_a_session_counts_what_left_its_file_and_what_its_models_took(et: 
     whole = await asked(et, f"/{session['conversation']['id']}")
     assert whole["not_on_disk"] == 0
     assert whole["summaries"] == 1
-    taken = {one["model"]: (one["answers"], one["input_tokens"], one["output_tokens"]) for one in whole["models"]}
-    assert taken == {"claude-test-1": (7, 21, 28), "claude-test": (2, 30, 14)}
+    taken = {one["model"]: (one["answers"], one["input_tokens"], one["cache_read_tokens"], one["output_tokens"]) for one in whole["models"]}
+    assert taken == {"claude-test-1": (7, 21, 0, 28), "claude-test": (2, 20, 10, 14)}
     assert [one["cost"] for one in whole["models"]] == [None, None]
     claude_file(tmp_path, lines[:-1])
     await swept(et, tmp_path, watcher)
     assert path.exists()
     cut = await asked(et, f"/{session['conversation']['id']}")
     assert (cut["messages"], cut["not_on_disk"]) == (whole["messages"], 1)
+    claude_file(tmp_path, lines[:1])
+    await swept(et, tmp_path, watcher)
+    lost = await asked(et, f"/{session['conversation']['id']}")
+    assert lost["not_on_disk"] == watcher.counts.removed == whole["messages"] + whole["summaries"]
+
+
+async def test_what_a_chat_service_exported_is_no_session_of_an_agent(et: Everthread, tmp_path: Path) -> None:
+    (tmp_path / "conversations.json").write_text(json.dumps([CHATGPT]))
+    await Importer(et, OWNER).import_path(tmp_path / "conversations.json")
+    (conversation,) = (await et.conversations.list(OWNER)).items
+    assert conversation.id.startswith("chatgpt:")
+    assert (await asked(et, ""))["items"] == []
+    claude_file(tmp_path)
+    await swept(et, tmp_path)
+    (session,) = (await asked(et, ""))["items"]
+    copied = await (await et.conversations.get(session["conversation"]["id"], OWNER)).copy()
+    assert [one["conversation"]["id"] for one in (await asked(et, ""))["items"]] == [session["conversation"]["id"]]
+    assert copied.metadata["agent"] == "claude-code"
 
 
 async def test_a_conversation_that_is_no_session_has_no_totals(et: Everthread) -> None:

@@ -3,26 +3,20 @@ and what they took. The page shows it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from everthread.conversation import Conversation
 from everthread.core.clock import from_micros
-from everthread.core.entries import Entry, Flag, Kind
-from everthread.core.errors import StoreDamaged
-from everthread.core.imports import ImportSource
-from everthread.core.nouns import Message, Ref
+from everthread.core.entries import Flag, Kind
+from everthread.core.imports import ImportSource, agent_of
+from everthread.core.nouns import Ref
+from everthread.imports.usage import Spent, spent_by_agents
 from everthread.instance import Everthread
 
 _PAGE = 500
-_READ = (
-    "input_tokens", "input", "prompt_tokens", "input_other", "cache_read_input_tokens", "cache_creation_input_tokens",
-    "cacheRead", "cacheWrite", "input_cache_read", "input_cache_creation",
-)  # fmt: skip
-"""What agents call the tokens that a model read; of those that count a cache apart, each of its parts."""
-_WRITTEN = ("output_tokens", "output", "completion_tokens", "thoughts", "reasoning")
 
 
 class AgentSession(NamedTuple):
@@ -39,27 +33,17 @@ class AgentSession(NamedTuple):
 
 
 @dataclass(slots=True)
-class ModelTokens:
-    """What one model read and wrote in a session, as its agent counted it."""
-
-    answers: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: float | None = None
-    """In US dollars; None where the agent notes none."""
-
-
-@dataclass(slots=True)
 class SessionTotals:
     """What a session holds, and what it took."""
 
     messages: int = 0
     """On all branches, those that are gone from the file included."""
     not_on_disk: int = 0
-    """Messages that the agent has removed from its file since, and that are kept here."""
+    """Messages, and summaries of the agent, that it has removed from its file since, and that are kept here."""
     summaries: int = 0
     """How often the agent compacted it."""
-    models: dict[str | None, ModelTokens] = field(default_factory=dict)
+    models: list[Spent] = field(default_factory=list)
+    """What each model took, in its subagents too."""
 
 
 async def agent_sessions(
@@ -68,17 +52,17 @@ async def agent_sessions(
     """The sessions among a page of an owner's conversations, newest first, and the cursor of the next page."""
     page = await et.conversations.list(owner, limit=limit, cursor=cursor, order="said")
     sources = {source.path: source for source in await et.store.imports.sources(owner)}
-    found = [_session(one, sources) for one in page.items if isinstance(one.metadata.get("agent"), str)]
+    found = [_session(one, agent, sources) for one in page.items if (agent := agent_of(one.info)) is not None]
     return found, page.next_cursor
 
 
-def _session(conversation: Conversation, sources: Mapping[str, ImportSource]) -> AgentSession:
+def _session(conversation: Conversation, agent: str, sources: Mapping[str, ImportSource]) -> AgentSession:
     named = conversation.metadata.get("source")
     path = named if isinstance(named, str) else None
     source = sources.get(path or "")
     return AgentSession(
         conversation,
-        str(conversation.metadata["agent"]),
+        agent,
         path,
         None if source is None else source.inode is not None,
         from_micros(source.updated_at) if source is not None and source.updated_at else None,
@@ -87,45 +71,13 @@ def _session(conversation: Conversation, sources: Mapping[str, ImportSource]) ->
 
 async def session_totals(et: Everthread, conversation: Conversation) -> SessionTotals:
     """Read a whole session for what it holds and took."""
-    totals = SessionTotals()
-    spent: dict[int, tuple[str | None, Mapping[str, Any]]] = {}
+    totals = SessionTotals(models=[spent async for spent in spent_by_agents(et, conversation.owner, conversation.id)])
     ref = Ref(conversation.owner, conversation.id)
     after = 0
     while entries := await et.store.log.scan(ref, after=after, limit=_PAGE, with_tokens=False):
         for entry in entries:
             totals.summaries += entry.kind == Kind.SUMMARY
-            if entry.kind == Kind.MESSAGE:
-                totals.messages += entry.place_seq == entry.seq
-                totals.not_on_disk += bool(entry.flags & Flag.REMOVED)
-                if entry.role == "assistant":
-                    spent[entry.place_seq] = _usage(entry)  # the newest revision counts
+            totals.messages += entry.kind == Kind.MESSAGE and entry.is_place
+            totals.not_on_disk += bool(entry.flags & Flag.REMOVED)
         after = entries[-1].seq
-    for model, usage in spent.values():
-        if usage:
-            _add(totals.models.setdefault(model, ModelTokens()), usage)
     return totals
-
-
-def _usage(entry: Entry) -> tuple[str | None, Mapping[str, Any]]:
-    """The model that answered, and what its agent notes that it took."""
-    try:
-        payload = Message(entry).payload
-    except StoreDamaged:  # `verify` says so
-        return None, {}
-    model, usage = payload.get("model"), payload.get("usage")
-    return model if isinstance(model, str) else None, usage if isinstance(usage, dict) else {}
-
-
-def _add(tokens: ModelTokens, usage: Mapping[str, Any]) -> None:
-    tokens.answers += 1
-    tokens.input_tokens += _sum(usage, _READ) + _sum(usage.get("cache"), ("read", "write"))
-    tokens.output_tokens += _sum(usage, _WRITTEN)
-    cost = usage.get("cost")
-    cost = cost.get("total") if isinstance(cost, dict) else cost
-    if isinstance(cost, int | float) and not isinstance(cost, bool):
-        tokens.cost = (tokens.cost or 0.0) + cost
-
-
-def _sum(usage: Any, names: Sequence[str]) -> int:
-    counts = (usage.get(name) for name in names) if isinstance(usage, dict) else ()
-    return sum(count for count in counts if isinstance(count, int) and not isinstance(count, bool))

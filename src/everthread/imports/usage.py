@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from everthread.core.entries import Kind
 from everthread.core.errors import NotFound
+from everthread.core.imports import imported_from
 from everthread.core.nouns import MAX_PAGE, ConversationInfo, Ref
 from everthread.core.ports import ListPosition
 from everthread.imports.session import BrokenEntry, dict_at, parse_line
@@ -86,7 +87,7 @@ async def _sessions(et: Everthread, owner: str, conversation: str | None) -> lis
         page, position = await et.store.conversations.list(
             owner, limit=MAX_PAGE, position=position, include_deleted=True, parent_id=None
         )
-        found += [info for info in page if info.metadata.get("agent")]
+        found += [info for info in page if imported_from(info) is not None]
         if position is None:
             break
     if conversation is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime
 from typing import Protocol
 
@@ -11,10 +10,12 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from everthread.core.errors import NotFound
+from everthread.core.imports import agent_of
 from everthread.http.dependencies import CallerDep, ConversationDep, Cursor, EverthreadDep, Limit
 from everthread.http.responses import JsonResponse
 from everthread.http.v1.schemas import ConversationOut, conversation_out
 from everthread.imports.sessions import agent_sessions, session_totals
+from everthread.imports.usage import TOKENS
 
 router = APIRouter(tags=["agent sessions"], prefix="/agents/sessions")
 _PROBLEMS = 20
@@ -58,11 +59,13 @@ class AgentSessionPage(BaseModel):
 
 
 class ModelTokensOut(BaseModel):
-    """What one model read and wrote, as the agent counted it."""
+    """What one model read and wrote, as the agent counted it, in subagents too: as `everthread usage` has it."""
 
     model: str | None
     answers: int
-    input_tokens: int
+    input_tokens: int = Field(description="Without what was read from a cache or written to one.")
+    cache_read_tokens: int
+    cache_write_tokens: int
     output_tokens: int
     cost: float | None = Field(description="In US dollars; null where the agent notes none.")
 
@@ -71,7 +74,9 @@ class SessionTotalsOut(BaseModel):
     """What a session holds, and what it took."""
 
     messages: int = Field(description="On all branches, those that are gone from the file included.")
-    not_on_disk: int = Field(description="Messages that the agent has removed from its file, and that are kept here.")
+    not_on_disk: int = Field(
+        description="Messages, and summaries of the agent, that it has removed from its file, and that are kept here."
+    )
     summaries: int = Field(description="How often the agent compacted it.")
     models: list[ModelTokensOut]
 
@@ -92,8 +97,13 @@ async def list_agent_sessions(
 @router.get("/{conversation_id}", response_model=SessionTotalsOut)
 async def get_session_totals(conversation: ConversationDep, et: EverthreadDep) -> Response:
     """What a session holds and took. It is read as a whole for this."""
-    if not isinstance(conversation.metadata.get("agent"), str):
+    if agent_of(conversation.info) is None:
         raise NotFound("this conversation is not the session of a coding agent")
     totals = await session_totals(et, conversation)
-    models = [{"model": name, **asdict(tokens)} for name, tokens in totals.models.items()]
-    return JsonResponse({**asdict(totals), "models": models})
+    models = [
+        {"model": one.model, "answers": one.answers, **{name: one.tokens[name] for name in TOKENS},
+         "cost": one.cost or None}
+        for one in totals.models
+    ]  # fmt: skip
+    return JsonResponse({"messages": totals.messages, "not_on_disk": totals.not_on_disk,
+                         "summaries": totals.summaries, "models": models})  # fmt: skip
