@@ -313,6 +313,9 @@ def test_blame_tells_which_sessions_touched_a_file_newest_first(quick: Quick, ho
     assert [(one["tool"], one["seq"]) for one in found] == [("Edit", 9), ("Read", 3)]
     assert found[0]["argument"] == f"{CWD}/login.py"
     assert quick("blame", "nothing.py", "--json").lines == []
+    without = quick("blame", "nothing.py")
+    assert (without.code, without.out) == (0, "")
+    assert "everthread search nothing.py" in without.err
 
 
 def test_blame_finds_a_path_however_it_is_given_and_no_other_file(quick: Quick, home: Path) -> None:

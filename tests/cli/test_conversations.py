@@ -337,7 +337,14 @@ def test_a_message_is_named_by_its_seq_wherever_it_is_by_its_id(quick: Quick) ->
     assert quick("erase", "message", "trip", "2", "--yes").code == 0
     assert [line["message_id"] for line in quick("erasures", "--json").lines] == ["m2"]
     assert quick("erase", "message", "trip", "9", "--yes").code == 3
-    assert quick("erase", "conversation", "tri", "--yes").code == 3
+    begun = quick("erase", "conversation", "tri", "--yes")
+    assert begun.code == 3
+    assert "wants a whole id, and 'tri' only begins one: trip" in begun.err
+    quick("append", "trivet", input=[user("hot")])
+    several = quick("erase", "conversation", "tri", "--yes")
+    assert several.code == 3
+    assert "trip" in several.err
+    assert "trivet" in several.err
 
 
 def test_one_of_something_is_not_called_several(quick: Quick) -> None:

@@ -40,6 +40,13 @@ def test_in_a_narrow_terminal_ids_are_cut_but_still_differ() -> None:
     assert "2026-11-19 20:32:47" in shown[1]
 
 
+def test_of_the_id_of_an_agents_session_more_is_kept_than_the_agent() -> None:
+    id = "claude-code:5f1c0a11-1111-4222-8333-444455556666"
+    columns = ("^conversation", "~title", ">seq", "role", "?said", "*text")
+    shown = lines(columns, [[id, LONG, "3", "user", "2026-11-19 20:32:47", LONG]] * 2, 90)
+    assert any(id[:24] in line for line in shown)
+
+
 def test_columns_that_can_be_missed_are_left_out_last_first() -> None:
     shown = lines(COLUMNS, ROWS, 50)
     assert shown[0].split() == ["id", "title", "messages"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from typing import Annotated
 
@@ -41,6 +42,11 @@ async def blame(
         )
         for touch in touches
     ]
+    if not rows:
+        cli.out.note(
+            f"no tool call of any session names {file!r}; for what was said: everthread search {shlex.quote(file)}"
+        )
+        return
     cli.out.table(("said at", "conversation", ">seq", "tool", "argument", "title"), rows)
     if is_cut:
         cli.out.note("many messages name it, and only the newest were looked at; give more of the path")

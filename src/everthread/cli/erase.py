@@ -13,10 +13,12 @@ from everthread.cli.conversations import MessageArgument, message_id_of
 from everthread.cli.invocation import Invocation
 from everthread.cli.options import YesOption, confirm
 from everthread.cli.output import counted
-from everthread.core.errors import Erased, NotFound
+from everthread.core.errors import Erased, EverthreadError, Invalid, NotFound
+from everthread.imports.find import find_conversation
 
 if TYPE_CHECKING:
     from everthread.core.nouns import EraseReport
+    from everthread.instance import Everthread
 
 WholeIdArgument = Annotated[
     str, typer.Argument(metavar="CONVERSATION", help="The conversation's whole id: what is erased is not guessed.")
@@ -66,8 +68,24 @@ async def _message_id(cli: Invocation, conversation: str, given: str) -> str:
 
 async def _erase(cli: Invocation, owner: str, conversation: str | None, message: str | None) -> EraseReport:
     async with cli.open() as et:
-        with cli.out.busy("erasing"):
-            return await et.erase(owner=owner, conversation=conversation, message=message)
+        try:
+            with cli.out.busy("erasing"):
+                return await et.erase(owner=owner, conversation=conversation, message=message)
+        except NotFound as problem:
+            if conversation is None or message is not None:
+                raise
+            raise await _with_whole_ids(et, owner, conversation, problem) from problem
+
+
+async def _with_whole_ids(et: Everthread, owner: str, given: str, problem: NotFound) -> EverthreadError:
+    """What to give instead, where only the beginning of an id was given."""
+    try:
+        begun = (await find_conversation(et, owner, given)).id
+    except NotFound:
+        return problem
+    except Invalid as several:
+        return NotFound(f"erase wants a whole id: {several}")
+    return NotFound(f"erase wants a whole id, and {given!r} only begins one: {begun}")
 
 
 def print_report(cli: Invocation, report: EraseReport) -> None:

@@ -96,8 +96,10 @@ def _widths(columns: Sequence[_Column], width: int) -> list[int | None]:
 
 
 def _shortest_distinct(ids: Sequence[str]) -> list[str]:
-    """The beginnings of ids, as short as they can be while all are different."""
+    """The beginnings of ids, as short as they can be while all are different. Behind the name of an agent as much is
+    kept as of an id without one: a command takes what is shown."""
     different = len(set(ids))
     longest = max(map(len, ids), default=0)
-    most = next((n for n in range(_LEAST_ID, longest) if len({id[:n] for id in ids}) == different), longest)
+    least = max((id.find(":") + 1 for id in ids), default=0) + _LEAST_ID
+    most = next((n for n in range(least, longest) if len({id[:n] for id in ids}) == different), longest)
     return [id[:most] for id in ids]

@@ -16,6 +16,7 @@ _WORDS = (
     (re.compile(r"Field required"), "is missing"),
     (re.compile(r"Extra inputs are not permitted"), "is not known here"),
     (re.compile(r"String should have"), "must have"),
+    (re.compile(r"Value error, "), ""),
 )
 
 
