@@ -34,7 +34,7 @@ from everthread.core import payloads
 from everthread.core.access import without_share
 from everthread.core.background import is_in_loop
 from everthread.core.clock import from_micros
-from everthread.core.compactions import Compaction
+from everthread.core.compactions import FRAMEWORK, Compaction
 from everthread.core.entries import Entry, Mark
 from everthread.core.errors import Conflict, Erased, Invalid, NotFound, StoreDamaged
 from everthread.core.ids import check_id, check_text, new_id
@@ -50,7 +50,7 @@ from everthread.core.turns import Turn, TurnQuery, TurnState
 from everthread.history import export as exporting
 from everthread.history import ingest, intents, read, turn_intents
 from everthread.history.arguments import MAX_TITLE_CHARACTERS, check_branch, check_count
-from everthread.history.framework_summaries import FRAMEWORK, of_frameworks
+from everthread.history.framework_summaries import of_frameworks
 from everthread.history.search import search_by_words
 from everthread.history.turn_events import read_events
 from everthread.recall import for_context

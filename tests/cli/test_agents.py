@@ -692,3 +692,14 @@ def test_the_command_adds_up_by_model_project_and_session(quick: Quick, tmp_path
         }  # fmt: skip
     assert quick("usage", SESSION, "--json").lines[0]["turns"] == 2
     assert "claude-test-1" in quick("usage").out
+
+
+def test_an_agents_own_summary_is_shown_where_it_stands_and_never_as_undone(quick: Quick, home: Path) -> None:
+    quick("watch", "--once")
+    (listed,) = quick("compactions", SESSION, "--json").lines
+    assert (listed["state"], listed["invalid_at"], listed["undone_at"]) == ("by claude-code", None, None)
+    shown = quick("show", SESSION, "--full").out
+    assert "summarised by claude-code" in shown
+    assert listed["summary"] in " ".join(shown.split())
+    assert shown.index("summarised by claude-code") > shown.index(f"{listed['last_seq']:>6} ")
+    assert "summarised by" not in quick("show", SESSION, "--limit", "1").out

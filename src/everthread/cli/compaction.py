@@ -16,13 +16,13 @@ from everthread.cli.invocation import Invocation
 from everthread.cli.options import BranchOption, ConversationArgument, branch_name
 from everthread.cli.output import counted, format_time
 from everthread.core import payloads
+from everthread.core.compactions import FRAMEWORK, Compaction
 from everthread.imports.find import find_conversation, only_one
 from everthread.text.printable import printable
 
 if TYPE_CHECKING:
     from everthread.compaction.compactor import CompactionDiff, CompactionOutcome
     from everthread.conversation import Conversation
-    from everthread.core.compactions import Compaction
 
 CompactionArgument = Annotated[
     str, typer.Argument(metavar="COMPACTION", help="Its number in `compactions`, or its id or a prefix of it.")
@@ -146,12 +146,10 @@ async def compactions(cli: Invocation, conversation: ConversationArgument) -> No
 
 
 def _state(one: Compaction, in_view: set[str], condensed: set[str]) -> str:
-    """`waiting`: of another branch, or after a gap that is still to be summarised again. `theirs`: in the state of a
-    framework, which views of ours do not use."""
-    from everthread.history.framework_summaries import FRAMEWORK  # noqa: PLC0415 - startup
-
+    """`waiting`: of another branch, or after a gap that is still to be summarised again. `by` a
+    framework or an agent: in its own state, which views of ours do not use."""
     if one.trigger == FRAMEWORK:
-        return "theirs"
+        return f"by {one.strategy}"
     if one.undone_at is not None:
         return "undone"
     if one.invalid_at is not None:

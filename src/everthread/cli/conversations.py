@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +17,7 @@ from everthread.cli.invocation import Invocation
 from everthread.cli.options import BranchOption, ConversationArgument, SecretsOption, branch_name
 from everthread.cli.output import Styled, counted, format_time
 from everthread.core import payloads
+from everthread.core.compactions import FRAMEWORK, Compaction
 from everthread.core.errors import Invalid, NotFound
 from everthread.core.ids import new_id
 from everthread.core.nouns import MAX_PAGE, Branch, Message, Receipt, Ref
@@ -25,7 +27,6 @@ from everthread.text.secrets import redact_secrets
 
 if TYPE_CHECKING:
     from everthread.conversation import Conversation
-    from everthread.core.compactions import Compaction
     from everthread.instance import Everthread
 
 _NAMED_BRANCHES = 10
@@ -118,6 +119,8 @@ async def show(
         raise typer.BadParameter("--tail cannot be combined with --after, --limit or --revisions")
     if level is not None and (tail is not None or after):
         raise typer.BadParameter("--level starts at the beginning: it cannot be combined with --tail or --after")
+    from everthread.history.framework_summaries import of_frameworks  # noqa: PLC0415 - startup
+
     async with cli.open() as et:
         found = await find_conversation(et, cli.owner, conversation)
         if level is not None:
@@ -128,14 +131,33 @@ async def show(
             messages = found.messages(
                 after=after, limit=limit, branch=branch_name(branch), revisions=revisions, include_deleted=deleted
             )
-        async for message in messages:
-            if cli.out.json:
+        if cli.out.json:
+            async for message in messages:
                 cli.out.document(_as_json(message))
-            else:
-                cli.out.pieces(_as_text(message, full))
-        if branch is None and not cli.out.json:
+            return
+        theirs = await of_frameworks(et.store.log, Ref(found.owner, found.id))
+        async for pieces in _with_their_summaries(messages, theirs, full):
+            cli.out.pieces(pieces)
+        if branch is None:
             others = [one async for one in found.branches() if not one.is_active and one.leaf_seq > one.fork_seq]
             _note_branches(cli, others)
+
+
+async def _with_their_summaries(
+    messages: AsyncIterator[Message], theirs: list[Compaction], full: bool
+) -> AsyncIterator[Iterator[Styled]]:
+    """Each message, and behind the last one that it covers a summary that an agent or a framework made for itself."""
+    shown, left = 0, deque(theirs)
+    async for message in messages:
+        while left and left[0].last_seq < message.seq:
+            one = left.popleft()
+            if 0 < shown <= one.last_seq:
+                yield _summary_as_text(one)
+        shown = message.seq
+        yield _as_text(message, full)
+    for one in left:
+        if one.last_seq == shown:
+            yield _summary_as_text(one)
 
 
 def _note_branches(cli: Invocation, others: Sequence[Branch]) -> None:
@@ -168,8 +190,9 @@ def _print_summaries(cli: Invocation, summaries: Sequence[Compaction]) -> int:
 
 def _summary_as_text(one: Compaction) -> Iterator[Styled]:
     yield f"{one.first_seq:>6} ", "dim"
-    yield f"to {one.last_seq}, summarised", "bold cyan"
-    yield f"  level {one.level}  {one.id}\n", "dim"
+    by, level = (f" by {one.strategy}", "") if one.trigger == FRAMEWORK else ("", f"  level {one.level}")
+    yield f"to {one.last_seq}, summarised{by}", "bold cyan"
+    yield f"{level}  {one.id}\n", "dim"
     yield from ((f"       {line}\n", "") for line in printable(one.summary).split("\n"))
 
 

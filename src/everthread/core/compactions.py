@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
+
+FRAMEWORK: Final = "framework"
+"""The trigger noted for a compaction that a framework or an agent made for itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,5 +57,5 @@ class Compaction:
 
     @property
     def is_live(self) -> bool:
-        """Whether views may use it: neither undone nor invalidated by a later change of its messages."""
-        return self.undone_at is None and self.invalid_at is None
+        """Whether views may use it: ours, neither undone nor invalidated by a later change of its messages."""
+        return self.undone_at is None and self.invalid_at is None and self.trigger != FRAMEWORK

@@ -3,23 +3,21 @@ what they cover.
 
 The log stores such a summary as an entry of its own kind, and marks the messages that the framework removed for it in
 the same transaction. The compactions are computed from these entries and stored nowhere else, so erasing the entry
-erases the compaction. Our views do not use them, which is why they count as invalid from the start.
+erases the compaction. Our views do not use them, so none of them is live.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from everthread.core import payloads
 from everthread.core.clock import from_micros
-from everthread.core.compactions import Compaction
+from everthread.core.compactions import FRAMEWORK, Compaction
 from everthread.core.entries import Entry, EntryOrigin, Kind
 from everthread.core.nouns import Message, Ref
 from everthread.core.ports import Log, PathQuery
 
-FRAMEWORK: Final = "framework"
-"""The trigger noted for a compaction that a framework made."""
 _CUTOFF = "cutoff_index"
 _OF_DEEPAGENTS = frozenset({_CUTOFF, "file_path"})
 
@@ -68,7 +66,6 @@ def _extra(entry: Entry) -> Mapping[str, Any]:
 
 def _compaction(entry: Entry, covered: Sequence[Entry], *, strategy: str) -> Compaction:
     first, last = (covered[0].seq, covered[-1].seq) if covered else (0, 0)
-    made_at = from_micros(entry.created_at)
     return Compaction(
         id=entry.id,
         level=1,
@@ -89,8 +86,7 @@ def _compaction(entry: Entry, covered: Sequence[Entry], *, strategy: str) -> Com
         facts_total=0,
         facts_kept=0,
         seconds=0.0,
-        created_at=made_at,
-        invalid_at=made_at,
+        created_at=from_micros(entry.created_at),
     )
 
 
