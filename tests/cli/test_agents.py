@@ -703,3 +703,25 @@ def test_an_agents_own_summary_is_shown_where_it_stands_and_never_as_undone(quic
     assert listed["summary"] in " ".join(shown.split())
     assert shown.index("summarised by claude-code") > shown.index(f"{listed['last_seq']:>6} ")
     assert "summarised by" not in quick("show", SESSION, "--limit", "1").out
+
+
+def test_pictures_of_a_chat_service_are_named_where_they_stood(quick: Quick, tmp_path: Path) -> None:
+    picture = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-abc"}
+    unnamed = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-xyz"}
+    files = [
+        {"id": "file-abc", "name": "cat.png", "mime_type": "image/png"},
+        {"id": "file-def", "name": "plan.pdf", "mime_type": "application/pdf"},
+    ]
+    content = {"content_type": "multimodal_text", "parts": [picture, unnamed, "What is this?"]}
+    message = {"id": "a", "author": {"role": "user"}, "content": content, "metadata": {"attachments": files}}
+    value = {
+        "conversation_id": "c",
+        "title": "Image",
+        "mapping": {"a": {"id": "a", "parent": None, "message": message}},
+    }
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps([value]))
+    quick("import", str(path))
+    for shown in (quick("show", "chatgpt:c").out, quick("export", "chatgpt:c", "-f", "md").out.replace("\\", "")):
+        assert [label in shown for label in ("[image: cat.png]", "[file: plan.pdf]", "[image]")] == [True] * 3
+        assert shown.count("[image") == 2

@@ -97,9 +97,17 @@ def describe_block(block: Block) -> Fields:
 # --- images and files ------------------------------------------------------------------------
 
 
+_ASSETS = {
+    "image_asset_pointer": "image", "audio_asset_pointer": "audio", "video_container_asset_pointer": "video",
+    "real_time_user_audio_video_asset_pointer": "audio",
+}  # fmt: skip
+"""What ChatGPT's export has in the place of a picture or a recording, by the word for it."""
+
+
 def media_labels(message: Message) -> list[str]:
     """Each image and file of a message by a word, for who reads text only: `[image]`, `[file: plan.pdf]`."""
     found: list[str] = []
+    pointers: list[tuple[str, str]] = []
     for block in blocks_of(message):
         kind = block_type(block)
         if kind == "tool_result":
@@ -107,7 +115,24 @@ def media_labels(message: Message) -> list[str]:
         elif kind in IMAGE_BLOCKS | FILE_BLOCKS:
             word, name = "image" if kind in IMAGE_BLOCKS else "file", _file_name(block)
             found.append(f"[{word}: {name}]" if name else f"[{word}]")
-    return found
+        elif block.get("content_type") in _ASSETS:
+            pointers.append((str(block.get("asset_pointer")), _ASSETS[str(block["content_type"])]))
+    attached = message.get("attachments")
+    for file in attached if isinstance(attached, list) else ():
+        if is_mapping(file):
+            own = [one for one in pointers if file.get("id") and str(file["id"]) in one[0]]
+            pointers = [one for one in pointers if one not in own]
+            found.append(_attached_label(file, own[0][1] if own else "file"))
+    return [*found, *(f"[{word}]" for _, word in pointers)]
+
+
+def _attached_label(file: Mapping[str, Any], word: str) -> str:
+    """What an export of a chat service says of a file that came with a message."""
+    media = file.get("mime_type") or file.get("type") or file.get("file_type")
+    word = "image" if isinstance(media, str) and media.startswith("image") else word
+    named = file.get("name") or file.get("file_name") or file.get("filename")
+    name = " ".join(named.split())[:_NAME_CHARS] if isinstance(named, str) else ""
+    return f"[{word}: {name}]" if name else f"[{word}]"
 
 
 def _file_name(block: Block) -> str:
