@@ -80,7 +80,8 @@ async def test_a_session_counts_what_left_its_file_and_what_its_models_took(et: 
     whole = await asked(et, f"/{session['conversation']['id']}")
     assert whole["not_on_disk"] == 0
     assert whole["summaries"] == 1
-    taken = {one["model"]: (one["answers"], one["input_tokens"], one["cache_read_tokens"], one["output_tokens"]) for one in whole["models"]}
+    parts = ("answers", "input_tokens", "cache_read_tokens", "output_tokens")
+    taken = {one["model"]: tuple(one[part] for part in parts) for one in whole["models"]}
     assert taken == {"claude-test-1": (7, 21, 0, 28), "claude-test": (2, 20, 10, 14)}
     assert [one["cost"] for one in whole["models"]] == [None, None]
     claude_file(tmp_path, lines[:-1])

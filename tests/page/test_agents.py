@@ -43,3 +43,24 @@ def test_sessions_stand_under_their_project_and_say_what_is_gone_from_disk(
             expect(project).to_contain_text("1 session")
             project.get_by_role("button", name="List the files.", exact=True).click()
             expect(page.locator("article.message", has_text="There is a.py.")).to_be_visible()
+
+
+def test_a_session_goes_on_here_in_a_copy_and_its_own_summary_says_whose_it_is(
+    browser: Browser, forkserver: ForkServer, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    claude_file(home, claude_compacted())
+    with serving(forkserver, tmp_path, HOME=str(home)) as served:
+        served.run("watch", "--once")
+        served.begin()
+        with watched(browser, served.address) as page:
+            page.goto("/")
+            page.get_by_text("Why does the login test fail?").first.click()
+            band = page.locator("section.band")
+            expect(band).to_contain_text("summarized by Claude Code for itself")
+            band.get_by_role("button").click()
+            expect(band.get_by_role("button", name="Undo")).to_have_count(0)
+            expect(page.get_by_text("This is a session of Claude Code")).to_be_visible()
+            expect(page.locator("form.composer")).to_have_count(0)
+            page.get_by_role("button", name="Copy and go on").click()
+            expect(page.locator("form.composer")).to_be_visible()

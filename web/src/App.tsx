@@ -14,6 +14,7 @@ import { Conversations, useImporting } from "./components/conversations/Conversa
 import { ExportBox } from "./components/conversations/ExportBox";
 import { TitleBar } from "./components/conversations/TitleBar";
 import { Empty } from "./components/Empty";
+import { AgentsOwn } from "./components/history/AgentsOwn";
 import { BranchesBox } from "./components/history/BranchesBox";
 import { Composer } from "./components/history/Composer";
 import { DropPlace, useDropping } from "./components/history/DropPlace";
@@ -29,6 +30,7 @@ import { Palette, type Choice } from "./components/Palette";
 import { ReplayBar } from "./components/ReplayBar";
 import { ShareBox } from "./components/ShareBox";
 import { SignIn } from "./components/SignIn";
+import { agentOf } from "./lib/agents";
 import type { Typed } from "./lib/commands";
 import type { Feedback } from "./lib/conversations";
 import type { Message } from "./lib/model";
@@ -126,6 +128,7 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
   const working = firstLine(attachedIn(begun).text);
   const isThere = id !== null || answer !== null;
   const title = conversation.data?.title || working;
+  const own = conversation.data ? agentOf(conversation.data) : null;
   useEffect(() => {
     document.title = isThere && title !== "" ? `${title} · everthread` : "everthread";
   }, [isThere, title]);
@@ -408,7 +411,8 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
             />
           )}
           {about.data?.isToyModel && id === null && <p className="notice">{t.toyModel}</p>}
-          {!isGone && <Composer
+          {!isGone && own !== null && id !== null && <AgentsOwn conversation={id} agent={own} onOpen={open} />}
+          {!isGone && own === null && <Composer
             key={returned}
             draft={id ?? NEW}
             isRunning={isRunning}

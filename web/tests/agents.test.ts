@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { agentsIn, isLive, projectsOf, resumeCommand, type AgentSession } from "../src/lib/agents";
+import { agentOf, agentsIn, isLive, projectsOf, resumeCommand, type AgentSession } from "../src/lib/agents";
 
 const NOW = Date.parse("2026-03-01T10:00:00Z");
 
@@ -18,6 +18,10 @@ const ALL = [
 ];
 
 describe("sessions of agents", () => {
+  it("are gone on with by their agent alone; a copy, and what a chat service exported, is not", () => {
+    const of = (id: string, agent: string) => agentOf({ id, metadata: { agent } });
+    expect([of("claude-code:1", "claude-code"), of("made-1", "claude-code"), of("chatgpt:1", "chatgpt"), agentOf({ id: "codex:1", metadata: {} })]).toEqual(["claude-code", null, null, null]);
+  });
   it("stand under the folder they ran in, the newest first, with their subagents counted", () => {
     const projects = projectsOf(ALL, null);
     expect(projects.map((one) => [one.folder, one.sessions.length, one.messages])).toEqual([["/srv/a", 2, 20], ["/srv/b", 1, 10], ["", 1, 10]]);

@@ -8,7 +8,7 @@ import { blockOf } from "../src/lib/payload";
 import { choicesFrom } from "../src/state/choices";
 
 const compaction = (createdAt: string, endedAt: string | null = null): Compaction => ({
-  id: createdAt, number: 1, level: 1, firstSeq: 1, lastSeq: 9, summary: "", trigger: "manual", strategy: "auto", originalCount: 9, tokensBefore: 900,
+  id: createdAt, number: 1, level: 1, firstSeq: 1, lastSeq: 9, summary: "", trigger: "manual", strategy: "auto", madeBy: null, originalCount: 9, tokensBefore: 900,
   tokensAfter: 100, factsTotal: 0, factsKept: 0, seconds: 0, createdAt, isLive: endedAt === null, endedAt,
 });
 

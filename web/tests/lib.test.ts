@@ -3,20 +3,24 @@ import { describe, expect, it } from "vitest";
 import { completed, parseCommand, wordAt } from "../src/lib/commands";
 import { bytes, firstLine } from "../src/lib/format";
 import type { Compaction, Message } from "../src/lib/model";
-import { answeredCall, callsOf, imagesOf, shown, thinkingOf } from "../src/lib/payload";
+import { answeredCall, attachmentsOf, callsOf, imagesOf, shown, thinkingOf } from "../src/lib/payload";
 import { outermost, rowsOf, versionsOf } from "../src/lib/rows";
 import { EventCutter } from "../src/lib/sse";
 
 const message = (seq: number, more: Partial<Message> = {}): Message => ({
-  id: `m${seq}`, seq, role: "user", name: null, text: `text ${seq}`, thinking: "", calls: [], answers: null, images: [],
+  id: `m${seq}`, seq, role: "user", name: null, text: `text ${seq}`, thinking: "", calls: [], answers: null, images: [], attachments: [],
   tokens: 3, saidAt: "2026-01-01T00:00:00Z", parentSeq: seq - 1 || null, revision: 1, isDeleted: false, isPinned: false, isRemoved: false, isQuarantined: false, origin: "user", isComplete: true, ...more,
 });
 const compaction = (id: string, firstSeq: number, lastSeq: number, more: Partial<Compaction> = {}): Compaction => ({
-  id, number: 1, level: 1, firstSeq, lastSeq, summary: "s", trigger: "auto", strategy: "extract", originalCount: 2,
+  id, number: 1, level: 1, firstSeq, lastSeq, summary: "s", trigger: "auto", strategy: "extract", madeBy: null, originalCount: 2,
   tokensBefore: 10, tokensAfter: 5, factsTotal: 1, factsKept: 1, seconds: 1, createdAt: "", isLive: true, endedAt: null, ...more,
 });
 
 describe("the rows of the history", () => {
+  it("has a band for what an agent summed up for itself, though no view of ours uses it", () => {
+    const own = compaction("own", 1, 2, { madeBy: "claude-code", isLive: false });
+    expect(rowsOf([1, 2, 3].map((seq) => message(seq)), [own]).map((row) => row.key)).toEqual(["m1", "m2", "band-own", "m3"]);
+  });
   it("puts a band after the last message of its stretch", () => {
     const rows = rowsOf([1, 2, 3, 4].map((seq) => message(seq)), [compaction("a", 1, 2)]);
     expect(rows.map((row) => row.key)).toEqual(["m1", "m2", "band-a", "m3", "m4"]);
@@ -65,7 +69,7 @@ describe("payloads of any shape", () => {
     expect(imagesOf({ content: blocks.map((url) => ({ type: "image_url", image_url: { url } })) })).toEqual([blocks[0]]);
   });
   it.each([[null], [3], ["x"], [{}], [{ content: [null, 3, "x"] }], [{ tool_calls: [null], content: null }]])("stands %j", (payload) => {
-    expect([callsOf(payload), thinkingOf(payload), imagesOf(payload), answeredCall(payload)]).toEqual([[], "", [], null]);
+    expect([callsOf(payload), thinkingOf(payload), imagesOf(payload), attachmentsOf(payload), answeredCall(payload)]).toEqual([[], "", [], [], null]);
   });
   it("shows arguments that are no JSON as they are", () => {
     expect(shown("{broken")).toBe("{broken");

@@ -154,6 +154,10 @@ export function useRemove() {
   });
 }
 
+export function useCopy() {
+  return useChange(async (id: string) => (await call("post", "/conversations/{conversation_id}/copy", { at: { conversation_id: id }, body: {} })).id);
+}
+
 export function useImport() {
   return useChange(async (file: File) => {
     const report = await call("post", "/import", { body: file });

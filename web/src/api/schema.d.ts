@@ -1907,6 +1907,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/conversations/{conversation_id}/copy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    conversation_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["CopyRequest"];
+                };
+            };
+            responses: {
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ConversationOut"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/conversations/{conversation_id}/erase": {
         parameters: {
             query?: never;
@@ -2721,6 +2761,10 @@ export interface components {
             items: components["schemas"]["ConversationOut"][];
             next_cursor: string | null;
         };
+        CopyRequest: {
+            id?: string | number | null;
+            title?: string | null;
+        };
         DiffOut: {
             compaction: components["schemas"]["CompactionOut"];
             summary: string;
@@ -2959,6 +3003,8 @@ export interface components {
             model: string | null;
             answers: number;
             input_tokens: number;
+            cache_read_tokens: number;
+            cache_write_tokens: number;
             output_tokens: number;
             cost: number | null;
         };

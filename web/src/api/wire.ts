@@ -1,7 +1,7 @@
 /** From what the service sends to what the page shows. */
 
 import type { Compaction, Gauge, Message, Part } from "../lib/model";
-import { answeredCall, callsOf, imagesOf, thinkingOf } from "../lib/payload";
+import { answeredCall, attachmentsOf, callsOf, imagesOf, thinkingOf } from "../lib/payload";
 import type { components, paths } from "./schema";
 
 /** A shape of the service's OpenAPI, by its name there. */
@@ -20,6 +20,7 @@ export function messageFrom(wire: Shape<"MessageOut">): Message {
     calls: callsOf(wire.payload),
     answers: answeredCall(wire.payload),
     images: imagesOf(wire.payload),
+    attachments: attachmentsOf(wire.payload),
     tokens: wire.tokens,
     saidAt: wire.said_at ?? wire.created_at,
     parentSeq: wire.parent_seq,
@@ -34,7 +35,7 @@ export function messageFrom(wire: Shape<"MessageOut">): Message {
 }
 
 /** Those of a conversation, of which some ids are in the view of the branch in sight: the others are of another branch, or
- * wait behind a gap. A framework's own are in no view of ours. */
+ * wait behind a gap. Those that an agent or a framework made for itself are in no view of ours. */
 export function compactionsFrom(wires: readonly Shape<"CompactionOut">[], inView: readonly string[]): Compaction[] {
   const children = new Map(wires.map((one) => [one.id, one.children]));
   const live = new Set<string>();
@@ -43,7 +44,7 @@ export function compactionsFrom(wires: readonly Shape<"CompactionOut">[], inView
     children.get(id)?.forEach(enter);
   };
   inView.forEach(enter);
-  return wires.map((wire) => ({ ...compactionFrom(wire), isLive: wire.is_live && (wire.trigger === "framework" || live.has(wire.id)) }));
+  return wires.map((wire) => ({ ...compactionFrom(wire), isLive: wire.is_live && live.has(wire.id) }));
 }
 
 function compactionFrom(wire: Shape<"CompactionOut">): Omit<Compaction, "isLive"> {
@@ -55,6 +56,7 @@ function compactionFrom(wire: Shape<"CompactionOut">): Omit<Compaction, "isLive"
     lastSeq: wire.last_seq,
     summary: wire.summary,
     trigger: wire.trigger,
+    madeBy: wire.trigger === "framework" ? wire.strategy : null,
     strategy: wire.strategy,
     originalCount: wire.original_count,
     tokensBefore: wire.tokens_before,
@@ -63,7 +65,7 @@ function compactionFrom(wire: Shape<"CompactionOut">): Omit<Compaction, "isLive"
     factsKept: wire.facts_kept,
     seconds: wire.seconds,
     createdAt: wire.created_at,
-    endedAt: wire.undone_at ?? wire.invalid_at,
+    endedAt: wire.undone_at ?? wire.invalid_at ?? (wire.trigger === "framework" ? wire.created_at : null),
   };
 }
 

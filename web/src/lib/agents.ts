@@ -24,7 +24,15 @@ const NAMES: Readonly<Record<string, string>> = {
 };
 /** Of these a session's file can be written again. */
 const RESUMED = ["claude-code", "codex"];
+/** Programs whose conversations are imported, and in which nobody writes on. */
+const NO_AGENTS = ["chatgpt", "claude-ai", "open-webui", "librechat", "sharegpt", "openai-chat", "letta", "langsmith", "otel", "openai-agents"];
 const LIVE_MILLISECONDS = 120_000;
+
+/** The agent whose session a conversation is, which alone goes on with it; null for others, such as a copy of one. */
+export function agentOf({ id, metadata }: Pick<Listed, "id" | "metadata">): string | null {
+  const agent = metadata["agent"];
+  return typeof agent === "string" && id.startsWith(`${agent}:`) && !NO_AGENTS.includes(agent) ? agent : null;
+}
 
 export function agentName(agent: string): string {
   return NAMES[agent] ?? agent;

@@ -17,6 +17,8 @@ export interface Message {
   /** The call that a tool's message answers. */
   readonly answers: string | null;
   readonly images: readonly string[];
+  /** What came with it and is not here, by its name. */
+  readonly attachments: readonly string[];
   readonly tokens: number;
   readonly saidAt: string;
   readonly parentSeq: number | null;
@@ -42,6 +44,8 @@ export interface Compaction {
   readonly summary: string;
   readonly trigger: string;
   readonly strategy: string;
+  /** The agent or framework that made it for itself; null for one of ours. */
+  readonly madeBy: string | null;
   readonly originalCount: number;
   readonly tokensBefore: number;
   readonly tokensAfter: number;

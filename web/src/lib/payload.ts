@@ -74,6 +74,20 @@ export function imagesOf(payload: unknown): readonly string[] {
   });
 }
 
+/** What came with a message that an export of a chat service only names: "image cat.png". */
+export function attachmentsOf(payload: unknown): readonly string[] {
+  const files = fieldsOf(payload)["attachments"];
+  const named = Array.isArray(files) ? files.filter(isObject) : [];
+  const pointers = blocksOf(payload).filter((block) => block["content_type"] === "image_asset_pointer").map((block) => String(block["asset_pointer"]));
+  const isOf = (file: Json, pointer: string) => typeof file["id"] === "string" && file["id"] !== "" && pointer.includes(file["id"]);
+  const labels = named.map((file) => {
+    const media = String(file["mime_type"] ?? file["type"] ?? file["file_type"] ?? "");
+    const word = media.startsWith("image") || pointers.some((pointer) => isOf(file, pointer)) ? "image" : "file";
+    return `${word} ${String(file["name"] ?? file["file_name"] ?? file["filename"] ?? "")}`.trim();
+  });
+  return [...labels, ...pointers.filter((pointer) => !named.some((file) => isOf(file, pointer))).map(() => "image")];
+}
+
 /** The call that a tool's answer belongs to. */
 export function answeredCall(payload: unknown): string | null {
   const id = fieldsOf(payload)["tool_call_id"];

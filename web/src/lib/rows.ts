@@ -15,7 +15,8 @@ export function rowsOf(messages: readonly Message[], compactions: readonly Compa
   const answered = answersByCaller(messages);
   const taken = new Set([...answered.values()].flat());
   const shown = messages.filter((message) => !taken.has(message));
-  const bands = outermost(compactions);
+  const theirs = compactions.filter((one) => one.madeBy !== null && one.lastSeq > 0);
+  const bands = [...outermost(compactions), ...theirs].sort((one, other) => one.lastSeq - other.lastSeq);
   const rows: Row[] = [];
   let next = 0;
   for (const message of shown) {

@@ -3,6 +3,7 @@
 import { useState } from "react";
 
 import { useDiff, useUndo } from "../../api/queries";
+import { agentName } from "../../lib/agents";
 import { count, firstLine, seconds } from "../../lib/format";
 import type { Compaction } from "../../lib/model";
 import { useTexts } from "../../texts";
@@ -23,7 +24,9 @@ export function Band({ conversation, compaction, onJump }: Props) {
   const toast = useToast();
   const undo = useUndo(conversation);
   const undoIt = () => undo.mutateAsync(compaction.id).then(() => toast({ text: t.undone }), () => undefined); // the band is gone by then
-  const title = t.band(count(compaction.firstSeq, language), count(compaction.lastSeq, language));
+  const [first, last] = [count(compaction.firstSeq, language), count(compaction.lastSeq, language)];
+  const { madeBy } = compaction;
+  const title = madeBy === null ? t.band(first, last) : t.ownSummary(first, last, agentName(madeBy));
   const more = [compaction.trigger === "manual" ? t.manual : t.automatic, t.level(compaction.level), seconds(compaction.seconds, language)];
   return (
     <section className="band" data-compaction={compaction.id} aria-label={title}>
@@ -35,16 +38,16 @@ export function Band({ conversation, compaction, onJump }: Props) {
         </div>
         <div className="row tight">
           <span className="tag number">{t.fromTo(count(compaction.tokensBefore, language), count(compaction.tokensAfter, language))}</span>
-          <span className="tag">{t.facts(compaction.factsKept, compaction.factsTotal)}</span>
+          {madeBy === null && <span className="tag">{t.facts(compaction.factsKept, compaction.factsTotal)}</span>}
         </div>
         {!isOpen && <p className="faint" style={{ margin: 0 }}>{firstLine(plainly(compaction.summary), 150)}</p>}
         {isOpen && (
           <>
             <Sides conversation={conversation} compaction={compaction} onJump={onJump} />
-            <div className="row">
+            {madeBy === null && <div className="row">
               <button onClick={undoIt} disabled={undo.isPending}>{t.undoCompaction}</button>
               <span className="faint">{more.join(" · ")}</span>
-            </div>
+            </div>}
             {undo.isError && <Trouble problem={undo.error} />}
           </>
         )}

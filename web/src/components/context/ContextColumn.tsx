@@ -4,6 +4,7 @@ import { useMemo, useRef, useState, type ReactNode } from "react";
 
 import { downloadFile } from "../../api/actions";
 import { useCompact, useCompactionPlan, useCompactions, useFiles, useForget, useGauge, useMemories, useMessages, usePolicy, useRecalled, useTodos, useTurns, useUpload, useWhyRecalled, type Recalled, type Todo } from "../../api/queries";
+import { agentName } from "../../lib/agents";
 import { beside } from "../../lib/costs";
 import { bytes, count, moment, withoutJson } from "../../lib/format";
 import { useTexts } from "../../texts";
@@ -151,7 +152,7 @@ function Timeline({ conversation, onJump }: Props) {
   return (
     <ol className="list timeline">
       {all.map((one) => (
-        <li key={one.id} data-live={one.isLive}>
+        <li key={one.id} data-live={one.isLive || one.madeBy !== null}>
           <div className="row">
             <button className="link number spans" onClick={() => onJump(one.firstSeq)}>#{one.firstSeq}–{one.lastSeq}</button>
             <span className="grow" />
@@ -159,7 +160,7 @@ function Timeline({ conversation, onJump }: Props) {
           </div>
           <div className="saved" aria-hidden="true"><i style={{ width: `${Math.min(100, (100 * one.tokensAfter) / Math.max(1, one.tokensBefore))}%` }} /></div>
           <span className="faint">
-            {one.isLive ? (one.trigger === "manual" ? t.manual : t.automatic) : one.endedAt === null ? t.notHere : t.notLive} · {t.level(one.level)} · {moment(one.createdAt, language)}
+            {one.madeBy !== null ? t.byItself(agentName(one.madeBy)) : one.isLive ? (one.trigger === "manual" ? t.manual : t.automatic) : one.endedAt === null ? t.notHere : t.notLive} · {t.level(one.level)} · {moment(one.createdAt, language)}
           </span>
         </li>
       ))}

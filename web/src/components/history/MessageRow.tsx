@@ -108,6 +108,9 @@ export const MessageRow = memo(function MessageRow(props: Props) {
       {message.images.map((source, index) => (
         <img key={index} src={source} alt={t.picture} />
       ))}
+      {message.attachments.map((label, index) => (
+        <p key={index} className="faint">[{label}]</p>
+      ))}
       {message.calls.map((call) => {
         const result = results.find((one) => one.answers === call.id);
         return (

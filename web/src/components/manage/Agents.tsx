@@ -112,11 +112,12 @@ function Totals({ session }: { readonly session: AgentSession }) {
         <p className="faint">{t.noUsage}</p>
       ) : (
         <table className="plain">
-          <thead><tr><th>{t.model}</th><th>{t.answers}</th><th>{t.tokensIn}</th><th>{t.tokensOut}</th><th>{t.cost}</th></tr></thead>
+          <thead><tr><th>{t.model}</th><th>{t.answers}</th><th>{t.tokensIn}</th><th>{t.fromCache}</th><th>{t.toCache}</th><th>{t.tokensOut}</th><th>{t.cost}</th></tr></thead>
           <tbody>
             {models.map((one) => (
               <tr key={one.model ?? ""}>
                 <td>{one.model ?? t.notNoted}</td><td className="number">{count(one.answers, language)}</td><td className="number">{count(one.input_tokens, language)}</td>
+                <td className="number">{count(one.cache_read_tokens, language)}</td><td className="number">{count(one.cache_write_tokens, language)}</td>
                 <td className="number">{count(one.output_tokens, language)}</td><td className="number">{one.cost === null ? t.notNoted : money(one.cost, language)}</td>
               </tr>
             ))}
