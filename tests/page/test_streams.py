@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,6 +55,60 @@ def test_a_reload_in_mid_stream_loses_nothing_of_the_answer(page: Page) -> None:
     page.reload()
     expect(page.locator('article[data-live="true"]')).to_contain_text("word0")  # what was told before is told again
     expect_whole(page)
+
+
+def expect_kept(page: Page) -> None:
+    """The one answer, as the history has it: with its number, and with all that can be done with it."""
+    kept = page.locator('article[data-role="assistant"]')
+    expect(kept).to_have_count(1)
+    expect(kept).to_have_attribute("data-seq", re.compile(r"\d+"))
+    expect(kept).to_contain_text("word3")
+    kept.hover()
+    for action in ("Copy", "Regenerate", "Good answer"):
+        expect(kept.get_by_role("button", name=action)).to_be_visible()
+
+
+def test_a_stopped_answer_is_one_of_the_history_without_a_reload(page: Page) -> None:
+    ask(page, "stop here")
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.get_by_text("Stopped. What was said is kept.")).to_be_visible()
+    expect_kept(page)
+
+
+def test_an_answer_of_a_killed_server_is_one_of_the_history_when_it_is_back(page: Page, slow: Served) -> None:
+    ask(page, "fall over")
+    slow.kill()
+    expect(page.get_by_text("Connection lost")).to_be_visible()
+    page.get_by_label("Write a message").fill("typed meanwhile")
+    page.get_by_label("Write a message").press("Enter")
+    expect(page.get_by_text("There is no connection. Send when it is back.")).to_be_visible()
+    expect(page.get_by_text("Answer in progress")).to_have_count(0)
+    slow.begin()
+    expect(page.get_by_text("The server stopped in the middle of this answer.")).to_be_visible()
+    expect_kept(page)
+    expect(page.get_by_role("button", name="Try again")).to_be_visible()
+
+
+def test_a_regenerated_answer_that_was_stopped_stands_once_also_when_its_question_is_erased(page: Page) -> None:
+    ask(page, "once only")
+    page.get_by_role("button", name="Stop", exact=True).click()
+    answer = page.locator('article[data-role="assistant"]')
+    answer.hover()
+    answer.get_by_role("button", name="Regenerate").click()
+    expect(page.locator('article[data-live="true"]')).to_contain_text("word3")
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(answer.get_by_text("2/2")).to_be_visible()
+    expect_kept(page)
+    question = page.locator('article[data-role="user"]')
+    question.hover()
+    question.get_by_role("button", name="Message actions").click()
+    page.get_by_role("menuitem", name="Erase").click()
+    page.get_by_label("I understand that this cannot be undone").check()
+    page.get_by_role("button", name="Erase for good").click()
+    page.get_by_role("dialog").get_by_role("button", name="Close").last.click()
+    expect(page.get_by_text("#1 erased")).to_be_visible()
+    expect_kept(page)
+    expect(page.get_by_text("Stopped. What was said is kept.")).to_have_count(0)
 
 
 def test_a_model_that_has_not_begun_is_said_to_be_waited_for(
@@ -113,6 +168,7 @@ def test_a_server_that_restarts_leaves_what_was_said_and_a_way_on(page: Page, sl
     cut = page.locator('article[data-role="assistant"]').first
     expect(cut).to_contain_text("word3")
     expect(page.get_by_text("Connection lost")).to_have_count(0)
+    expect_kept(page)
     page.reload()
     expect(page.locator('article[data-role="assistant"]').first).to_contain_text("word3")
 

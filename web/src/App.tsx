@@ -447,7 +447,7 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
       <BranchesBox conversation={branching !== null && branching === id ? id : null} onShow={actions.show} onClose={() => setBranching(null)} />
       <FeedbackBox conversation={id ?? ""} about={rated} onClose={() => setRated(null)} />
       <TrustBox conversation={id ?? ""} message={trusted} onClose={() => setTrusted(null)} onJump={jump} />
-      <EraseBox what={erasing} onClose={() => setErasing(null)} onErased={(what) => what.message === undefined && begin()} />
+      <EraseBox what={erasing} onClose={() => setErasing(null)} onErased={(what) => (what.message === undefined ? begin() : isRunning || clear())} />
     </>
   );
 }

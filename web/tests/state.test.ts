@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { NO_ANSWER, hasSaid, isOf, isOver, step, type TurnEvent } from "../src/state/answer";
+import { NO_ANSWER, hasSaid, isOf, isOver, restOf, step, type TurnEvent } from "../src/state/answer";
 import { press } from "../src/state/keys";
 import { HOME, hashOf, placeFrom } from "../src/state/place";
 
@@ -59,6 +59,23 @@ describe("an answer that comes in", () => {
     const complete = step(running, told[6]!);
     expect([isOf(complete, "a"), isOf(complete, "q")]).toEqual([true, false]);
     expect(isOf(told.reduce(step, NO_ANSWER), "q")).toBe(true);
+  });
+});
+
+describe("what stands below the history of an answer", () => {
+  const question = { id: "q", role: "user" };
+  const kept = { id: "a", role: "assistant" };
+  const stopped = step([...told.slice(0, 6)].reduce(step, NO_ANSWER), { number: 7, kind: "done", state: "cancelled", text: "answer" });
+  it("is all of it until the history has it, and then how it ended, if too soon", () => {
+    expect(restOf(stopped, [question])).toBe("all");
+    expect(restOf(stopped, [question, kept])).toBe("ending");
+    expect(restOf(told.reduce(step, NO_ANSWER), [question, kept])).toBeNull();
+  });
+  it("is nothing where the history was read and ends with another answer, and all where nothing was kept", () => {
+    const read = { ...stopped, isRead: true };
+    expect(restOf(read, [{ id: "b", role: "assistant" }])).toBeNull();
+    expect(restOf(read, [question])).toBe("all");
+    expect(restOf(read, [])).toBe("all");
   });
 });
 

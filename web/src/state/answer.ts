@@ -32,6 +32,8 @@ export interface Answer {
   readonly recalled: readonly number[];
   readonly state: "waiting" | "running" | "complete" | "failed" | "cancelled" | "interrupted";
   readonly error: { readonly code: string; readonly message: string; readonly retryable: boolean } | null;
+  /** Whether the history was read after it ended. */
+  readonly isRead: boolean;
 }
 
 export const NO_ANSWER: Answer = {
@@ -46,6 +48,7 @@ export const NO_ANSWER: Answer = {
   recalled: [],
   state: "waiting",
   error: null,
+  isRead: false,
 };
 
 export type TurnEvent = { readonly number: number } & (
@@ -59,9 +62,17 @@ export type TurnEvent = { readonly number: number } & (
   | { readonly kind: "failed"; readonly code: string; readonly message: string; readonly retryable: boolean; readonly text: string }
 );
 
-/** Whether a message tells that the history has the answer: it is this answer, or what it answers, which comes with it. */
+/** Whether a message tells that the history has the answer: it is this answer, or what a complete one answers, which comes with it. */
 export function isOf(answer: Answer, id: string): boolean {
-  return answer.state === "complete" && (id === answer.questionId || id === answer.messageId);
+  return isOver(answer) && (id === answer.messageId || (answer.state === "complete" && id === answer.questionId));
+}
+
+/** How much of an answer stands below the history: what the history does not have yet; or how it ended, where it ended too soon. */
+export function restOf(answer: Answer, history: readonly { readonly id: string; readonly role: string }[]): "all" | "ending" | null {
+  const isKept = history.some((message) => isOf(answer, message.id));
+  if (isKept) return answer.state === "complete" ? null : "ending";
+  const isAnswered = answer.isRead && !["user", undefined].includes(history.at(-1)?.role); // it was erased, or another branch is open
+  return isAnswered ? null : "all";
 }
 
 export function isOver(answer: Answer): boolean {

@@ -93,7 +93,7 @@ export function useAnswer(onConversation: (id: string) => void): Asking {
         await renew(cache);
       }
       if (control.signal.aborted) return;
-      if (now.current?.state === "complete") show(null);
+      if (now.current !== null) show(now.current.state === "complete" ? null : { ...now.current, isRead: true });
     },
     [cache, confirm, onConversation, show],
   );

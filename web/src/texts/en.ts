@@ -293,6 +293,7 @@ export const en = {
   stopped: "Stopped. What was said is kept.",
   stoppedEarly: "Stopped before it answered.",
   waitForAnswer: "Answer in progress: stop it, or send when it ends.",
+  waitForConnection: "There is no connection. Send when it is back.",
   interrupted: "The server stopped in the middle of this answer. What was said is kept.",
   compacted: "Older messages were summarized",
   recalledNote: "Recalled",

@@ -290,6 +290,7 @@ export const zh: Texts = {
   stopped: "已停止。已有内容已保留。",
   stoppedEarly: "已在回答之前停止。",
   waitForAnswer: "正在回答：可以先停止，或等它结束再发送。",
+  waitForConnection: "连接已断开，恢复后再发送。",
   interrupted: "服务器在回答途中停止了。已有内容已保留。",
   compacted: "较早的消息已生成摘要",
   recalledNote: "已召回",

@@ -6,6 +6,7 @@ import { COMMANDS, completed, parseCommand, wordAt, type Typed } from "../../lib
 import type { Mention } from "../../api/queries";
 import { bytes, firstLine } from "../../lib/format";
 import type { Attached } from "../../lib/uploads";
+import { useConnection } from "../../state/connection";
 import { keepDraft, readDraft } from "../../state/drafts";
 import { isComposing } from "../../state/keys";
 import { useTexts } from "../../texts";
@@ -46,6 +47,7 @@ export function Composer(props: Props) {
   const [cursor, setCursor] = useState(0);
   const [chosen, setChosen] = useState(0);
   const [isTooEarly, setTooEarly] = useState(false);
+  const isConnected = useConnection();
   const area = useRef<HTMLTextAreaElement>(null);
   const files = useRef<HTMLInputElement>(null);
   useEffect(() => setText(readDraft(props.draft)), [props.draft]);
@@ -170,7 +172,7 @@ export function Composer(props: Props) {
           )}
         </div>
       </div>
-      {isTooEarly && props.isRunning ? <p className="keys" role="status">{t.waitForAnswer}</p> : <p className="faint keys">{t.composerHint}</p>}
+      {isTooEarly && props.isRunning ? <p className="keys" role="status">{isConnected ? t.waitForAnswer : t.waitForConnection}</p> : <p className="faint keys">{t.composerHint}</p>}
     </form>
   );
 }

@@ -8,13 +8,13 @@ import { newestMessagesKey, useCompactions, useConversation, useGauge, useElsewh
 import { firstLine } from "../../lib/format";
 import type { Compaction, Gap, Message, Version } from "../../lib/model";
 import { outermost, rowsOf, versionsOf, type Row } from "../../lib/rows";
-import { isOf, type Answer } from "../../state/answer";
+import { restOf, type Answer } from "../../state/answer";
 import { useTexts } from "../../texts";
 import { Trouble } from "../Bits";
 import { Band } from "../compaction/Band";
 import { Icon } from "../Icon";
 import { ConversationMap } from "./ConversationMap";
-import { LiveAnswer, LiveQuestion } from "./LiveAnswer";
+import { Ending, LiveAnswer, LiveQuestion } from "./LiveAnswer";
 import { MessageRow, type MessageActions, type Seen } from "./MessageRow";
 import { useScrollGoal } from "./useScrollGoal";
 
@@ -60,12 +60,13 @@ export function History(props: Props) {
   const about = useConversation(conversation === "" ? null : conversation);
   const recalled = useRecalled(conversation);
   const loaded = useMemo(() => pages.data?.pages.flatMap((page) => page.items) ?? [], [pages.data]);
-  const live = answer === null || pages.hasNextPage || loaded.some((message) => isOf(answer, message.id)) ? null : answer;
+  const rest = answer === null || pages.hasNextPage ? null : restOf(answer, loaded);
+  const live = rest === "all" ? answer : null;
   const messages = useMemo(() => upToQuestion(loaded, live?.questionId ?? null), [loaded, live?.questionId]);
   const isMissing = at !== null && pages.isSuccess && !pages.isFetching && !loaded.some((message) => message.seq === at);
   const elsewhere = useElsewhere(conversation, isMissing ? at : null);
   const branch = useOpenBranch(conversation);
-  const isAtEnd = pages.isSuccess && !pages.isFetching && !pages.hasNextPage && answer === null;
+  const isAtEnd = pages.isSuccess && !pages.isFetching && !pages.hasNextPage && live === null;
   const erasedEnd = useErasedEnd(conversation, messages.at(-1)?.seq ?? 0, branch?.lastSeq ?? 0, isAtEnd);
   const rows = useMemo(() => rowsOf(messages, compactions.data ?? [], erasedEnd), [messages, compactions.data, erasedEnd]);
   useEffect(() => onRows(messages), [messages, onRows]);
@@ -182,6 +183,7 @@ export function History(props: Props) {
             </div>
             {live !== null && live.question !== null && messages.at(-1)?.id !== live.questionId && <LiveQuestion answer={live} conversation={conversation} />}
             {live !== null && <LiveAnswer answer={live} onRetry={props.onRetry} onJump={onJump} />}
+            {answer !== null && rest === "ending" && <div className="ending"><Ending answer={answer} onRetry={props.onRetry} /></div>}
           </div>
         </div>
         {total > 12 && <ConversationMap mapped={mapped} view={view} onGo={goOnMap} />}

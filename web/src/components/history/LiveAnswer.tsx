@@ -114,7 +114,8 @@ function Step({ said }: { readonly said: LiveStep }) {
   );
 }
 
-function Ending({ answer, onRetry }: { readonly answer: Answer; readonly onRetry: () => void }) {
+/** How an answer ended that ended too soon. */
+export function Ending({ answer, onRetry }: { readonly answer: Answer; readonly onRetry: () => void }) {
   const { t } = useTexts();
   const again = <button onClick={onRetry}>{t.retry}</button>;
   if (answer.state === "cancelled") return <p className="faint" role="status">{hasSaid(answer) ? t.stopped : t.stoppedEarly}</p>;
