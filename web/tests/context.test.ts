@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 
 import { emphasised } from "../src/components/compaction/marked";
 import { beside } from "../src/lib/costs";
-import { briefly, withoutJson } from "../src/lib/format";
+import { briefly, withoutCutJson, withoutJson } from "../src/lib/format";
 import type { Compaction } from "../src/lib/model";
 import { blockOf } from "../src/lib/payload";
 import { choicesFrom } from "../src/state/choices";
@@ -40,6 +40,11 @@ describe("a line that unfolds", () => {
     expect(briefly('{"ok":true}')).toBe('{"ok":true}');
     expect(withoutJson('forecast {"town": "成都", "month": "十月"}\nguide {"town": "Guiyang"}')).toBe("forecast 成都 · 十月\nguide Guiyang");
     expect(withoutJson("set {1, 2} or {not json}")).toBe("set {1, 2} or {not json}");
+  });
+  it("is as plain where it was cut for the search, and stars mark what was found", () => {
+    expect(withoutCutJson('guide {"town": "**Kunming**"}')).toBe("guide **Kunming**");
+    expect(withoutCutJson('find_train {"origin": "**Kunming**", "kind": "slow"} find_train {"origin":…')).toBe("find_train **Kunming** · slow find_train …");
+    expect(withoutCutJson('he said "so" {and} [went], "to": sea')).toBe('he said "so" {and} [went], "to": sea');
   });
 });
 

@@ -50,6 +50,18 @@ export function withoutJson(text: string): string {
   return text.split("\n").map((line) => line.replace(/^([\w.-]+) (\{.*\})$/, (_, name: string, json: string) => `${name} ${valuesOf(json)}`)).join("\n");
 }
 
+const KEY = /([{,])\s*"[\w*-]+":\s*/g;
+
+/** The same for a piece of a text, in which JSON may begin or end anywhere, and found words stand between stars. */
+export function withoutCutJson(text: string): string {
+  if (!/\{"[\w*-]+":/.test(text)) return text;
+  return text
+    .replace(KEY, (_, before: string) => (before === "{" ? "" : " · "))
+    .replace(/["[\]]|\}(?=\s|$)/g, "")
+    .replace(/\s+/g, " ")
+    .trim();
+}
+
 function valuesOf(text: string): string {
   try {
     const given: unknown = JSON.parse(text);

@@ -1,9 +1,9 @@
 /** Search in everything said or in this conversation, by words and, if asked, by meaning; a hit opens its message. */
 
-import { useEffect, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 
-import { useSearch } from "../../api/queries";
-import { firstLine, moment } from "../../lib/format";
+import { useSearch, type Found } from "../../api/queries";
+import { firstLine, moment, withoutCutJson } from "../../lib/format";
 import { isComposing } from "../../state/keys";
 import { useTexts } from "../../texts";
 import { Detail, Trouble } from "../Bits";
@@ -26,6 +26,7 @@ export function SearchBox({ inputRef, current, onOpen, onSearching }: Props) {
   const asked = useSettled(typed.trim(), 250);
   const found = useSearch(asked, isByMeaning, isHere ? current : null);
   const isSearching = asked !== "";
+  const groups = useMemo(() => byConversation(found.data?.hits ?? []), [found.data]);
   useEffect(() => onSearching(isSearching), [isSearching, onSearching]);
   return (
     <search style={isSearching ? { display: "contents" } : {}}>
@@ -63,20 +64,29 @@ export function SearchBox({ inputRef, current, onOpen, onSearching }: Props) {
           {found.data && <p className="faint">{found.data.hits.length === 0 ? t.noHits : t.hits(found.data.hits.length)}</p>}
           {isByMeaning && found.data?.whyWordsAlone && <div className="notice" role="status">{t.wordsAlone}<Detail text={found.data.whyWordsAlone} /></div>}
           <ul>
-            {found.data?.hits.map((hit) => (
+            {groups.map(([conversation, hits]) => [
+              <li key={conversation}><h3 className="where" dir="auto">{firstLine(hits[0]!.title ?? "") || t.untitled}</h3></li>,
+              ...hits.map((hit) => (
               <li key={`${hit.conversationId}/${hit.seq}`}>
                 <button className="conversation hit" onClick={() => onOpen(hit.conversationId, hit.seq)}>
-                  <span className="where" dir="auto"><b>{firstLine(hit.title ?? "") || t.untitled}</b></span>
-                  <span className="snippet" dir="auto">{emphasised(hit.snippet).map((piece, at) => (piece.isMarked ? <mark key={at}>{piece.text}</mark> : piece.text))}</span>
+                  <span className="snippet" dir="auto">{emphasised(withoutCutJson(hit.snippet)).map((piece, at) => (piece.isMarked ? <mark key={at}>{piece.text}</mark> : piece.text))}</span>
                   <span className="faint number">{whoSays(hit, t)} · {moment(hit.saidAt, language)} · #{hit.seq}</span>
                 </button>
               </li>
-            ))}
+              )),
+            ])}
           </ul>
         </div>
       )}
     </search>
   );
+}
+
+/** The best conversation first, and in it the best hit. */
+function byConversation(hits: readonly Found[]): readonly (readonly [string, readonly Found[]])[] {
+  const groups = new Map<string, Found[]>();
+  for (const hit of hits) groups.set(hit.conversationId, [...(groups.get(hit.conversationId) ?? []), hit]);
+  return [...groups];
 }
 
 /** A value once it has stood for a while: no request per key pressed. */
