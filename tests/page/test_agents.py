@@ -24,7 +24,7 @@ def test_sessions_stand_under_their_project_and_say_what_is_gone_from_disk(
         served.begin()
         with watched(browser, served.address) as page:
             page.goto("/")
-            page.get_by_role("button", name="Verify", exact=True).click()
+            page.get_by_role("button", name="Manage", exact=True).click()
             dialog = page.get_by_role("dialog")
             dialog.get_by_role("tab", name="Agents").click()
             expect(dialog).to_contain_text("everthread watch")  # nobody follows them here
@@ -43,6 +43,8 @@ def test_sessions_stand_under_their_project_and_say_what_is_gone_from_disk(
             expect(project).to_contain_text("1 session")
             project.get_by_role("button", name="List the files.", exact=True).click()
             expect(page.locator("article.message", has_text="There is a.py.")).to_be_visible()
+            expect(page.get_by_role("note")).to_have_text("Imported from a session of Codex.")
+            expect(page.locator("article.message .tag", has_text="another program")).to_have_count(0)  # said once
 
 
 def test_a_session_goes_on_here_in_a_copy_and_its_own_summary_says_whose_it_is(
@@ -64,3 +66,23 @@ def test_a_session_goes_on_here_in_a_copy_and_its_own_summary_says_whose_it_is(
             expect(page.locator("form.composer")).to_have_count(0)
             page.get_by_role("button", name="Copy and go on").click()
             expect(page.locator("form.composer")).to_be_visible()
+
+
+def test_a_session_that_its_agent_cut_says_once_that_its_messages_are_gone_from_its_file(
+    browser: Browser, forkserver: ForkServer, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    path = claude_file(home, claude_compacted())
+    with serving(forkserver, tmp_path, HOME=str(home)) as served:
+        served.run("watch", "--once")
+        path.write_text("")
+        served.run("watch", "--once")
+        served.begin()
+        with watched(browser, served.address) as page:
+            page.goto("/")
+            line = page.get_by_role("navigation", name="Conversations").get_by_role("button").first
+            expect(line.get_by_role("img", name="Claude Code")).to_be_visible()
+            line.click()
+            expect(page.locator("article.message").first).to_be_visible()
+            expect(page.get_by_role("note")).to_contain_text("removed from its file")
+            expect(page.locator("article.message .tag", has_text="removed")).to_have_count(0)

@@ -13,7 +13,7 @@ from tests.page.payloads import XSS
 
 def manage(page: Page, section: str) -> None:
     page.goto("/")
-    page.get_by_role("button", name="Verify", exact=True).click()
+    page.get_by_role("button", name="Manage", exact=True).click()
     page.get_by_role("dialog").get_by_role("tab", name=section).click()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.page.conftest import PATIENCE_SECONDS
 from tests.page.payloads import XSS
@@ -64,10 +64,51 @@ def test_a_band_opens_to_summary_and_originals_and_can_be_undone(page: Page) -> 
     expect(page.locator(f'section.band[data-compaction="{id}"]')).to_have_count(0)
 
 
+def test_the_list_of_compactions_leads_to_the_band_and_opens_it(page: Page) -> None:
+    open_demo(page)
+    span = page.get_by_role("region", name="Compactions").get_by_role("button").last
+    first, last = span.inner_text().removeprefix("#").split("–")
+    for _ in range(2):  # also when one is there already
+        span.click()
+        band = page.get_by_role("region", name=f"Messages {first}–{last} are summarized for the model")
+        expect(band.get_by_role("heading", name="Summary")).to_be_in_viewport()
+        expect(band.get_by_role("heading", name="Originals")).to_be_visible()
+        band.get_by_role("button", name="Close").click()
+        expect(band.get_by_role("heading", name="Summary")).to_have_count(0)
+
+
+def test_hits_stand_under_their_conversation_and_a_call_by_its_name_and_values(page: Page) -> None:
+    page.goto("/")
+    page.get_by_label("Search all messages").fill("Kunming")
+    found = page.get_by_role("region", name="Search results")
+    expect(found.get_by_role("heading", name="A slow journey by train")).to_have_count(1)
+    expect(found.locator(".hit", has_text="guide Kunming").first).to_be_visible()
+    expect(found).not_to_contain_text('{"')
+
+
+def test_a_conversation_begins_when_its_first_message_was_said(page: Page) -> None:
+    open_demo(page)
+    expect(page.locator("header.top")).to_contain_text(re.compile(r"since 1 Sep"))
+
+
+def test_a_first_visit_in_chinese_speaks_chinese_also_on_a_phone(browser: Browser, server: str) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, locale="zh-CN", base_url=server)
+    page = context.new_page()
+    page.route("**/about", lambda route: route.fulfill(json=route.fetch().json() | {"is_toy_model": True}))
+    page.goto("/")
+    tries = page.locator(".tries button")
+    expect(tries).to_have_count(3)
+    for text in tries.all_inner_texts():
+        assert re.search("[一-鿿]", text)
+    page.goto(DEMO)
+    expect(page.get_by_role("tab", name="模型所见").locator("span:visible")).to_have_text("模型所见")
+    context.close()
+
+
 def test_a_hit_of_the_search_jumps_to_its_message(page: Page) -> None:
     page.goto("/")
     page.get_by_label("Search all messages").fill("QX-4417-PLUM")
-    page.locator("search .conversation").first.click()
+    page.locator("search .hit").first.click()
     expect(page.get_by_role("log").get_by_text("QX-4417-PLUM").first).to_be_visible()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import httpx
 from playwright.sync_api import Page, expect
 
@@ -28,8 +29,10 @@ def test_an_answer_shows_from_which_messages_it_was_recalled_and_why(page: Page)
     expect(card.locator("li").first).to_be_visible()
     card.get_by_role("button", name="Why these?").click()
     expect(card.get_by_text("same words").first).to_be_visible()
-    sources = page.locator("article.message").last.get_by_role("list", name="Recalled for the last question")
-    seq = (sources.get_by_role("button").first.inner_text()).removeprefix("recalled #")
+    answer = page.locator("article.message").last
+    expect(answer.locator(".recall-line")).to_contain_text(re.compile(r"\d+ earlier messages recalled"))
+    sources = answer.get_by_role("list", name="Recalled for the last question")
+    seq = (sources.get_by_role("button").first.inner_text()).removeprefix("#")
     sources.get_by_role("button").first.click()
     expect(page.locator(f'article.message[data-target="true"][data-seq="{seq}"]')).to_be_in_viewport()
 

@@ -23,7 +23,7 @@ import { History, type Visible } from "./components/history/History";
 import { ModelView } from "./components/history/ModelView";
 import { TrustBox } from "./components/history/TrustBox";
 import { useAttachments } from "./components/history/useAttachments";
-import { IconButton, Wave, type IconName } from "./components/Icon";
+import { Icon, IconButton, Wave, type IconName } from "./components/Icon";
 import { EraseBox, type ToErase } from "./components/manage/EraseBox";
 import { Manage, type Section } from "./components/manage/Manage";
 import { Palette, type Choice } from "./components/Palette";
@@ -75,6 +75,7 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
   const toast = useToast();
   const [place, go] = usePlace();
   const [jumps, setJumps] = useState(0);
+  const [band, setBand] = useState<number | null>(null);
   const [column, setColumn] = useState<Column>("history");
   const [isContextShown, setContextShown] = useState(true);
   const [shown, setShown] = useState<readonly Message[]>([]);
@@ -209,8 +210,13 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
   const jump = (seq: number | null, elsewhere?: string) => {
     setColumn("history");
     setJumps((times) => times + 1);
+    setBand(null);
     if (elsewhere !== undefined && elsewhere !== id) open(elsewhere, seq ?? undefined);
     else go((now) => ({ ...now, view: "history", turn: null, at: seq }));
+  };
+  const jumpToBand = (seq: number) => {
+    jump(seq);
+    setBand(seq);
   };
   const watching = useReplay({ onBegun: open, onJump: jump, onProblem: setProblem });
   const { replay } = watching;
@@ -339,7 +345,7 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
               onHelp={() => setBox("help")}
             />
             <span className="grow" />
-            <IconButton icon="shield" label={t.verify} onClick={() => setSection("verify")} />
+            <button className="plain" onClick={() => setSection("verify")}><span className="row tight whole"><Icon name="system" />{t.manage}</span></button>
             <IconButton icon="theme" label={t.theme} onClick={toggleTheme} />
             <button className="plain" lang={language === "en" ? "zh-CN" : "en"} aria-label={t.language} onClick={() => change(language === "en" ? "zh" : "en")}>{t.languageBrief}</button>
             <input
@@ -397,6 +403,7 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
               key={`${id ?? NEW}/${place.at ?? ""}`}
               conversation={id ?? ""}
               at={place.at}
+              isAtBand={band !== null && band === place.at}
               jumps={jumps}
               answer={answer}
               current={current}
@@ -426,7 +433,7 @@ function Signed({ onAddKey }: { readonly onAddKey: () => void }) {
           />}
         </main>
         <aside className="column right" data-shown={column === "context"} aria-label={t.context}>
-          {id !== null && !isGone ? <ContextColumn conversation={id} onJump={jump} /> : isThere ? <section className="card"><Waiting lines={4} /></section> : <p className="faint">{t.contextEmpty}</p>}
+          {id !== null && !isGone ? <ContextColumn conversation={id} onJump={jump} onBand={jumpToBand} /> : isThere ? <section className="card"><Waiting lines={4} /></section> : <p className="faint">{t.contextEmpty}</p>}
         </aside>
       </div>
       <Box title={t.help} open={box === "help"} onClose={() => setBox(null)}>

@@ -141,6 +141,16 @@ export function useConversation(id: string | null) {
   });
 }
 
+/** When the first of its messages was said: an import tells of days long before it. Null where there is none yet. */
+export function useFirstSaidAt(id: string | null): string | null {
+  const first = useQuery({
+    queryKey: ["first-said", id],
+    enabled: id !== null,
+    queryFn: async () => (await messagesOf(id ?? "", { after: 0, limit: 1, include_deleted: true })).items[0]?.saidAt ?? null,
+  });
+  return first.data ?? null;
+}
+
 export function useRename() {
   return useChange(async ({ id, title }: { id: string; title: string }) => {
     await call("patch", "/conversations/{conversation_id}", { at: { conversation_id: id }, body: { title } });

@@ -38,6 +38,12 @@ export function agentName(agent: string): string {
   return NAMES[agent] ?? agent;
 }
 
+/** The agent whose session a conversation is; null where a person talks here. */
+export function agentOf(conversation: { readonly metadata: Readonly<Record<string, unknown>> } | null | undefined): string | null {
+  const agent = conversation?.metadata["agent"];
+  return typeof agent === "string" && agent !== "" ? agent : null;
+}
+
 /** How many sessions there are of each agent, the most first; subagents are none. */
 export function agentsIn(all: readonly AgentSession[]): readonly { readonly agent: string; readonly sessions: number }[] {
   const counts = new Map<string, number>();

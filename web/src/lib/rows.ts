@@ -32,6 +32,11 @@ export function rowsOf(messages: readonly Message[], compactions: readonly Compa
   return rows;
 }
 
+/** Whether a row is the band of the compaction that summarizes a message. */
+export function isBandOf(row: Row, seq: number | null): boolean {
+  return seq !== null && row.kind === "band" && row.compaction.firstSeq <= seq && seq <= row.compaction.lastSeq;
+}
+
 function erasedRow(seq: number): Row {
   return { kind: "erased", key: `erased-${seq}`, seq };
 }

@@ -1,6 +1,6 @@
 /** A compaction between the messages it summarizes and those after them: opens to summary, originals and what was lost. */
 
-import { useState } from "react";
+import { useEffect, useState } from "react";
 
 import { useDiff, useUndo } from "../../api/queries";
 import { agentName } from "../../lib/agents";
@@ -18,9 +18,12 @@ interface Props {
   readonly onJump: (seq: number) => void;
 }
 
-export function Band({ conversation, compaction, onJump }: Props) {
+export function Band({ conversation, compaction, jumps, onJump }: Props & { /** How often one jumped here: it opens. */ readonly jumps: number }) {
   const { t, language } = useTexts();
-  const [isOpen, setOpen] = useState(false);
+  const [isOpen, setOpen] = useState(jumps > 0);
+  useEffect(() => {
+    if (jumps > 0) setOpen(true);
+  }, [jumps]);
   const toast = useToast();
   const undo = useUndo(conversation);
   const undoIt = () => undo.mutateAsync(compaction.id).then(() => toast({ text: t.undone }), () => undefined); // the band is gone by then
@@ -29,7 +32,7 @@ export function Band({ conversation, compaction, onJump }: Props) {
   const title = madeBy === null ? t.band(first, last) : t.ownSummary(first, last, agentName(madeBy));
   const more = [compaction.trigger === "manual" ? t.manual : t.automatic, t.level(compaction.level), seconds(compaction.seconds, language)];
   return (
-    <section className="band" data-compaction={compaction.id} aria-label={title}>
+    <section className="band" data-compaction={compaction.id} data-target={jumps > 0} aria-label={title}>
       <div>
         <div className="head">
           <Icon name="layers" />

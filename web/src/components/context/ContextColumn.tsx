@@ -19,7 +19,9 @@ interface Props {
   readonly onJump: (seq: number, conversation?: string) => void;
 }
 
-export function ContextColumn({ conversation, onJump }: Props) {
+type OnBand = (seq: number) => void;
+
+export function ContextColumn({ conversation, onJump, onBand }: Props & { /** To the compaction that ends with a message. */ readonly onBand: OnBand }) {
   const { t } = useTexts();
   const recalled = useRecalled(conversation);
   const todos = useTodos(conversation);
@@ -34,7 +36,7 @@ export function ContextColumn({ conversation, onJump }: Props) {
         </Card>
       )}
       <Card title={t.timeline}>
-        <Timeline conversation={conversation} onJump={onJump} />
+        <Timeline conversation={conversation} onJump={onJump} onBand={onBand} />
       </Card>
       <PerTurn conversation={conversation} />
       {todos.data !== undefined && todos.data.length > 0 && (
@@ -143,7 +145,7 @@ function PerTurn({ conversation }: { readonly conversation: string }) {
   return sent.length === 0 ? null : <Card title={t.perTurn}><TokensPlot sent={sent} whole={whole} /></Card>;
 }
 
-function Timeline({ conversation, onJump }: Props) {
+function Timeline({ conversation, onJump, onBand }: Props & { readonly onBand: OnBand }) {
   const { t, language } = useTexts();
   const compactions = useCompactions(conversation);
   const all = [...(compactions.data ?? [])].reverse();
@@ -154,7 +156,7 @@ function Timeline({ conversation, onJump }: Props) {
       {all.map((one) => (
         <li key={one.id} data-live={one.isLive || one.madeBy !== null}>
           <div className="row">
-            <button className="link number spans" onClick={() => onJump(one.firstSeq)}>#{one.firstSeq}–{one.lastSeq}</button>
+            <button className="link number spans" onClick={() => (one.isLive ? onBand(one.lastSeq) : onJump(one.firstSeq))}>#{one.firstSeq}–{one.lastSeq}</button>
             <span className="grow" />
             <span className="number">{count(one.tokensBefore, language)} → {count(one.tokensAfter, language)}</span>
           </div>

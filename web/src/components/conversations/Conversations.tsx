@@ -4,8 +4,9 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, useState } from "react";
 
 import { useConversations, useImport } from "../../api/queries";
+import { agentName, agentOf } from "../../lib/agents";
 import { linesOf, namesIn, type Day, type Line, type Listed } from "../../lib/conversations";
-import { brief, count, firstLine } from "../../lib/format";
+import { brief, count, firstLine, moment } from "../../lib/format";
 import { useTexts } from "../../texts";
 import { Trouble, useToast } from "../Bits";
 import { Icon } from "../Icon";
@@ -20,6 +21,8 @@ interface Props {
   readonly searchRef: React.RefObject<HTMLInputElement | null>;
 }
 
+type Kind = "chats" | "agents";
+
 const LINE_PIXELS = 34;
 const HEADING_PIXELS = 36;
 /** So near the end more are asked for. */
@@ -33,12 +36,22 @@ export function Conversations({ current, working, running, onOpen, searchRef }: 
   const all = useMemo(() => list.data?.pages.flatMap((page) => page.items) ?? [], [list.data]);
   const tags = useMemo(() => namesIn(all, "tags"), [all]);
   const chosen = tag !== null && tags.includes(tag) ? tag : null;
-  const shown = useMemo(() => (chosen === null ? all : all.filter((one) => one.tags.includes(chosen))), [all, chosen]);
+  const [kind, setKind] = useState<Kind | null>(null);
+  const isMixed = all.some((one) => agentOf(one) !== null) && all.some((one) => agentOf(one) === null);
+  const shown = useMemo(() => {
+    const isWanted = (one: Listed) => (chosen === null || one.tags.includes(chosen)) && (kind === null || !isMixed || (agentOf(one) !== null) === (kind === "agents"));
+    return all.filter(isWanted);
+  }, [all, chosen, kind, isMixed]);
   return (
     <>
       <SearchBox inputRef={searchRef} current={current} onOpen={onOpen} onSearching={setSearching} />
       {list.isError && <Trouble problem={list.error} onRetry={() => void list.refetch()} />}
       {!isSearching && list.data && all.length === 0 && <p className="faint grow">{t.noConversations}</p>}
+      {!isSearching && isMixed && (
+        <div className="tag-row" role="group" aria-label={t.kinds}>
+          {(["chats", "agents"] as const).map((one) => <button key={one} className="tag" aria-pressed={one === kind} onClick={() => setKind(one === kind ? null : one)}>{one === "chats" ? t.chats : t.sections.agents}</button>)}
+        </div>
+      )}
       {!isSearching && tags.length > 0 && (
         <div className="tag-row" role="group" aria-label={t.tags}>
           {tags.map((one) => <button key={one} className="tag" aria-pressed={one === chosen} onClick={() => setTag(one === chosen ? null : one)}>{one}</button>)}
@@ -128,10 +141,11 @@ function OneLine({ line, current, working, running, onOpen, shut, onToggle }: Li
     );
   }
   const { conversation, depth } = line;
-  const title = firstLine(conversation.title ?? "") || (current === conversation.id && working) || t.untitled;
+  const title = firstLine(conversation.title ?? "") || (current === conversation.id && working) || `${t.untitled} · ${moment(conversation.saidAt, language)}`;
+  const agent = agentOf(conversation);
   return (
     <button className="conversation" data-depth={Math.min(2, depth)} aria-current={current === conversation.id} title={title} onClick={() => onOpen(conversation.id)}>
-      {depth > 0 && <Icon name="branch" />}
+      {depth > 0 ? <Icon name="branch" /> : agent !== null && <span className="of-agent" role="img" aria-label={agentName(agent)} title={agentName(agent)}><Icon name="folder" /></span>}
       <span className="title" dir="auto">{title}</span>
       {running === conversation.id && <span className="dot" role="img" aria-label={t.running} />}
       {conversation.isOffRecord && <span className="tag">{t.offRecordTag}</span>}

@@ -3,6 +3,7 @@
 import * as Menu from "@radix-ui/react-dropdown-menu";
 import { useState } from "react";
 
+import { useFirstSaidAt } from "../../api/queries";
 import type { Listed } from "../../lib/conversations";
 import { count, day } from "../../lib/format";
 import { useTexts } from "../../texts";
@@ -35,6 +36,7 @@ interface Props {
 export function TitleBar(props: Props) {
   const { t, language } = useTexts();
   const { conversation } = props;
+  const began = useFirstSaidAt(conversation?.id ?? null);
   const [isNaming, setNaming] = useState(false);
   return (
     <header className="top">
@@ -56,7 +58,7 @@ export function TitleBar(props: Props) {
             <p className="faint number">
               {t.messages(count(conversation.messages, language))}
               {props.branches > 1 && <> · <button className="link" onClick={props.onBranches}>{t.branchesOf(count(props.branches, language))}</button></>}
-              <span className="wide-words"> · {t.since(day(conversation.createdAt, language))}</span>
+              {began !== null && <span className="wide-words"> · {t.since(day(began, language))}</span>}
               {conversation.isDeleted && ` · ${t.deleted}`}
               {conversation.isOffRecord && ` · ${t.offRecordTag}`}
               {conversation.isShared && ` · ${t.sharedTag}`}

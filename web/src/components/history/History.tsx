@@ -5,9 +5,10 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, type RefObject } from "react";
 
 import { newestMessagesKey, useCompactions, useConversation, useGauge, useElsewhere, useErasedEnd, useMessages, useOpenBranch, useRecalled, type Recalled } from "../../api/queries";
+import { agentName, agentOf } from "../../lib/agents";
 import { firstLine } from "../../lib/format";
 import type { Compaction, Gap, Message, Version } from "../../lib/model";
-import { outermost, rowsOf, versionsOf, type Row } from "../../lib/rows";
+import { isBandOf, outermost, rowsOf, versionsOf, type Row } from "../../lib/rows";
 import { restOf, type Answer } from "../../state/answer";
 import { useTexts } from "../../texts";
 import { Trouble } from "../Bits";
@@ -27,6 +28,8 @@ interface Props {
   readonly conversation: string;
   /** The message to show; the newest ones when there is none. */
   readonly at: number | null;
+  /** Whether it is the compaction there that one jumped to. */
+  readonly isAtBand: boolean;
   /** How often one jumped: also to where one is already. */
   readonly jumps: number;
   readonly answer: Answer | null;
@@ -51,7 +54,7 @@ const NO_GAP: Gap = { after: 0, length: 0 };
 const NO_SOURCES: Recalled["pieces"] = [];
 
 export function History(props: Props) {
-  const { conversation, at, jumps, answer, current, visible, onRows, onJump } = props;
+  const { conversation, at, isAtBand, jumps, answer, current, visible, onRows, onJump } = props;
   const { t } = useTexts();
   const cache = useQueryClient();
   const pages = useMessages(conversation, at);
@@ -79,7 +82,7 @@ export function History(props: Props) {
     getItemKey: (index) => rows[index]?.key ?? index,
     overscan: 6,
   });
-  const { isAway, aim } = useScrollGoal({ list, content, virtual, rows, at, growth: answer?.last ?? 0, hasNewer: pages.hasNextPage });
+  const { isAway, aim } = useScrollGoal({ list, content, virtual, rows, at, isAtBand, growth: answer?.last ?? 0, hasNewer: pages.hasNextPage });
 
   const hasNewer = pages.hasNextPage;
   const jumped = useRef(jumps);
@@ -116,6 +119,8 @@ export function History(props: Props) {
     visible.current = view;
   });
   const window = gauge.data?.windowSeqs ?? NOTHING;
+  const agent = agentOf(about.data);
+  const told = useMemo(() => ({ isImport: agent !== null, isRemoved: agent !== null && isAllRemoved(loaded) }), [agent, loaded]);
   const summaries = useMemo(() => outermost(compactions.data ?? []), [compactions.data]);
   const pinned = useMemo(() => new Set([...(gauge.data?.parts.filter((part) => part.kind === "pinned").flatMap((part) => part.seqs) ?? []), ...messages.filter((one) => one.isPinned).map((one) => one.seq)]), [gauge.data, messages]);
   const total = Math.max(branch?.lastSeq ?? 0, messages.at(-1)?.seq ?? 0);
@@ -140,6 +145,7 @@ export function History(props: Props) {
           )}
         </div>
       )}
+      {agent !== null && loaded.length > 0 && <p className="faint from-agent" role="note"><Icon name="folder" />{t.fromAgent(agentName(agent))}{told.isRemoved && ` ${t.allRemovedFromFile}`}</p>}
       <div className="thread">
         <div className="scroll" ref={list} onScroll={loadMore} tabIndex={0} role="log" aria-label={t.history} aria-busy={pages.isFetching}>
           <div ref={content}>
@@ -156,7 +162,7 @@ export function History(props: Props) {
                     style={{ position: "absolute", top: 0, left: 0, right: 0, transform: `translateY(${item.start}px)` }}
                   >
                     {row.kind === "band" ? (
-                      <Band conversation={conversation} compaction={row.compaction} onJump={onJump} />
+                      <Band conversation={conversation} compaction={row.compaction} jumps={isAtBand && isBandOf(row, at) ? jumps : 0} onJump={onJump} />
                     ) : row.kind === "erased" ? (
                       <p className="faint erased number">{t.erasedHere(row.seq)}</p>
                     ) : (
@@ -167,11 +173,12 @@ export function History(props: Props) {
                         isContinued={row.isContinued}
                         versions={versionsOf(row.message, props.versions)}
                         seen={seenAs(row.message.seq, window, recalled.seqs, summaries)}
+                        told={told}
                         feedback={about.data?.feedback[row.message.id] ?? null}
                         sources={row.message.id === recalled.answerId ? recalled.pieces : NO_SOURCES}
                         onJump={onJump}
                         isCurrent={current === row.message.id}
-                        isTarget={at !== null && (at === row.message.seq || row.results.some((one) => one.seq === at))}
+                        isTarget={at !== null && !isAtBand && (at === row.message.seq || row.results.some((one) => one.seq === at))}
                         isEditing={props.editing === row.message.id}
                         onEditing={props.onEditing}
                         actions={props.actions}
@@ -202,6 +209,12 @@ export function History(props: Props) {
 function upToQuestion(messages: readonly Message[], question: string | null): readonly Message[] {
   const place = question === null ? -1 : messages.findIndex((message) => message.id === question);
   return place < 0 ? messages : messages.slice(0, place + 1);
+}
+
+/** Whether all that came from a file is gone from it. */
+function isAllRemoved(messages: readonly Message[]): boolean {
+  const imported = messages.filter((message) => message.origin === "import");
+  return imported.length > 0 && imported.every((message) => message.isRemoved);
 }
 
 function seenAs(seq: number, window: ReadonlySet<number>, recalled: ReadonlySet<number>, summaries: readonly Compaction[]): Seen {

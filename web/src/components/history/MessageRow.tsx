@@ -36,6 +36,14 @@ export interface MessageActions {
 /** How the model sees a message in the next request: as it is, in a summary, or not at all. */
 export type Seen = "window" | "summarized" | "recalled" | "outside";
 
+/** What is said once above all messages, and not with each. */
+export interface Told {
+  /** That they are an agent's session. */
+  readonly isImport: boolean;
+  /** That they are gone from its file. */
+  readonly isRemoved: boolean;
+}
+
 interface Props {
   readonly conversation: string;
   readonly message: Message;
@@ -44,6 +52,7 @@ interface Props {
   readonly isContinued: boolean;
   readonly versions: readonly Version[];
   readonly seen: Seen;
+  readonly told: Told;
   /** What was recalled to say this. */
   readonly sources: Recalled["pieces"];
   readonly onJump: (seq: number) => void;
@@ -58,7 +67,7 @@ interface Props {
 }
 
 export const MessageRow = memo(function MessageRow(props: Props) {
-  const { message, results, seen, feedback, isCurrent, isTarget, isEditing, onEditing, actions } = props;
+  const { message, results, seen, told, feedback, isCurrent, isTarget, isEditing, onEditing, actions } = props;
   const { t, language } = useTexts();
   const { text, files } = attachedIn(message.text);
   const gutter = message.isPinned ? "pinned" : seen === "window" ? null : seen;
@@ -82,9 +91,9 @@ export const MessageRow = memo(function MessageRow(props: Props) {
         </span>
         {message.isPinned && <span className="tag" data-kind="pinned">{t.pinned}</span>}
         {message.isDeleted && <span className="tag">{t.deleted}</span>}
-        {message.isRemoved && <span className="tag" title={t.removedByFrameworkWhy}>{t.removedByFramework}</span>}
+        {message.isRemoved && !told.isRemoved && <span className="tag" title={told.isImport ? t.removedFromFileWhy : t.removedByFrameworkWhy}>{told.isImport ? t.removedFromFile : t.removedByFramework}</span>}
         {message.isQuarantined && <span className="tag" data-kind="bad">{t.quarantinedTag}</span>}
-        {FROM_OUTSIDE.includes(message.origin) && <span className="tag" data-kind="outside" title={t.outsideHint}>{t.doors[message.origin]}</span>}
+        {FROM_OUTSIDE.includes(message.origin) && !(told.isImport && message.origin === "import") && <span className="tag" data-kind="outside" title={t.outsideHint}>{t.doors[message.origin]}</span>}
         {!message.isComplete && <span className="tag">{t.cutShort}</span>}
         {seen === "recalled" && <span className="tag" data-kind="recalled">{t.recalledTag}</span>}
         <Versions {...props} />
@@ -126,25 +135,24 @@ export const MessageRow = memo(function MessageRow(props: Props) {
   );
 });
 
-const MOST_SOURCES = 3;
+const MOST_SOURCES = 8;
 /** Doors through which what others wrote comes in: the message says so. */
 const FROM_OUTSIDE: readonly string[] = ["outside_tool", "import", "subagent"];
 
-/** The earlier messages that were brought back for this answer, each a way to the original. */
+/** How many earlier messages were brought back for this answer, and where they stand; their words are in the right column. */
 function Sources({ sources, onJump }: Props) {
   const { t } = useTexts();
   const [isWhole, setWhole] = useState(false);
   if (sources.length === 0) return null;
   const shown = isWhole ? sources : sources.slice(0, MOST_SOURCES);
   return (
-    <ul className="recall-line" aria-label={t.recalledFor}>
-      {shown.map((one) => (
-        <li key={one.seq}>
-          <button className="link number" onClick={() => onJump(one.seq)}>{t.recalledFrom(one.seq)}</button> <span>{firstLine(withoutJson(one.text), 110)}</span>
-        </li>
-      ))}
-      {sources.length > shown.length && <li><button className="link" onClick={() => setWhole(true)}>{t.moreSources(sources.length - shown.length)}</button></li>}
-    </ul>
+    <div className="recall-line">
+      <b>{t.recalledCount(sources.length)}</b>
+      <ul aria-label={t.recalledFor}>
+        {shown.map((one) => <li key={one.seq}><button className="link number" title={firstLine(withoutJson(one.text), 110)} onClick={() => onJump(one.seq)}>#{one.seq}</button></li>)}
+        {sources.length > shown.length && <li><button className="link" onClick={() => setWhole(true)}>{t.moreSources(sources.length - shown.length)}</button></li>}
+      </ul>
+    </div>
   );
 }
 

@@ -4,7 +4,7 @@
 import type { useVirtualizer } from "@tanstack/react-virtual";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState, type RefObject } from "react";
 
-import type { Row } from "../../lib/rows";
+import { isBandOf, type Row } from "../../lib/rows";
 
 type List = ReturnType<typeof useVirtualizer<HTMLDivElement, Element>>;
 type Goal = { readonly kind: "foot" } | { readonly kind: "message"; readonly seq: number } | { readonly kind: "reader" };
@@ -20,20 +20,22 @@ interface Given {
   readonly virtual: List;
   readonly rows: readonly Row[];
   readonly at: number | null;
+  /** Whether the band of what was summarized there is the goal. */
+  readonly isAtBand: boolean;
   /** Grows with the answer that comes in. */
   readonly growth: number;
   readonly hasNewer: boolean;
 }
 
-export function useScrollGoal({ list, content, virtual, rows, at, growth, hasNewer }: Given) {
+export function useScrollGoal({ list, content, virtual, rows, at, isAtBand, growth, hasNewer }: Given) {
   const [isAway, setAway] = useState(false);
   const goal = useRef<Goal>(goalOf(at));
   const ours = useRef(-1);
   const anchor = useRef<{ readonly key: string; readonly below: number } | null>(null);
   const before = useRef<string | undefined>(undefined);
-  const now = useRef({ rows, hasNewer });
+  const now = useRef({ rows, isAtBand, hasNewer });
   useLayoutEffect(() => {
-    now.current = { rows, hasNewer };
+    now.current = { rows, isAtBand, hasNewer };
   });
 
   const apply = useCallback(() => {
@@ -42,7 +44,8 @@ export function useScrollGoal({ list, content, virtual, rows, at, growth, hasNew
     const wanted = goal.current;
     let top = box.scrollHeight;
     if (wanted.kind === "message") {
-      const index = now.current.rows.findIndex((row) => row.kind === "message" && (row.message.seq >= wanted.seq || row.results.some((one) => one.seq >= wanted.seq)));
+      const band = now.current.isAtBand ? now.current.rows.findIndex((row) => isBandOf(row, wanted.seq)) : -1;
+      const index = band >= 0 ? band : now.current.rows.findIndex((row) => row.kind === "message" && (row.message.seq >= wanted.seq || row.results.some((one) => one.seq >= wanted.seq)));
       if (index < 0) return;
       top = (virtual.measurementsCache[index]?.start ?? 0) - ABOVE_PIXELS;
     }

@@ -27,7 +27,7 @@ export function Manage({ section, onSection, onOpen }: Props) {
     onSection(null);
     onOpen(conversation, at);
   };
-  const sections: readonly Section[] = ["memories", "knowledge", "agents", "verify", "deleted", "server"];
+  const sections: readonly Section[] = ["verify", "memories", "knowledge", "agents", "deleted", "server"];
   return (
     <Box title={t.manage} open={section !== null} onClose={() => onSection(null)} isLarge>
       <Tabs.Root value={section ?? "verify"} onValueChange={(next) => onSection(sections.find((one) => one === next) ?? "verify")}>
