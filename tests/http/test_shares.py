@@ -225,3 +225,14 @@ async def test_the_secret_of_a_link_is_in_no_log(
         await stranger.get(path)
     assert caplog.records
     assert all(path.rpartition(".")[2] not in str(vars(record)) for record in caplog.records)
+
+
+@pytest.mark.parametrize(
+    ("language", "word"), [("en-GB,en", "Numbers are missing where"), ("zh-CN,zh;q=0.9", "编号不连续")]
+)
+async def test_a_shared_page_says_in_the_readers_language_whence_it_is_and_why_numbers_are_missing(
+    owner: httpx.AsyncClient, stranger: httpx.AsyncClient, language: str, word: str
+) -> None:
+    page = (await stranger.get(await shared(owner), headers={"accept-language": language})).text
+    assert "everthread" in page
+    assert word in page

@@ -65,14 +65,16 @@ IN_PART = ("md", "html", "pdf")
 
 
 async def export(
-    info: ConversationInfo, messages: AsyncIterator[Message], format: Format, parts: Parts = ALL
+    info: ConversationInfo, messages: AsyncIterator[Message], format: Format, parts: Parts = ALL, *, preface: str = ""
 ) -> AsyncIterator[bytes]:
-    """A conversation in one of the formats, piece by piece."""
+    """A conversation in one of the formats, piece by piece. The preface is HTML below the heading of a page."""
     if format not in get_args(Format):
         raise Invalid(f"must be one of {', '.join(get_args(Format))}, not {format!r}", field="format")
     check_parts(format, parts)
-    if format in ("md", "html"):
-        written = {"md": _markdown, "html": _page}[format](info, shown_of(messages, parts))
+    if format == "html":
+        written = _page(info, shown_of(messages, parts), preface)
+    elif format == "md":
+        written = _markdown(info, shown_of(messages, parts))
     else:
         written = {"json": _json, "jsonl": _lines}[format](info, messages)
     async for text in written:
@@ -253,8 +255,8 @@ details, summary {{ color: #5f594f; font-size: .9rem; }}
 """
 
 
-async def _page(info: ConversationInfo, shown: AsyncIterator[Shown]) -> AsyncIterator[str]:
-    yield _HEAD.format(title=html.escape(heading(info)))
+async def _page(info: ConversationInfo, shown: AsyncIterator[Shown], preface: str = "") -> AsyncIterator[str]:
+    yield _HEAD.format(title=html.escape(heading(info))) + preface
     async for message, blocks in shown:
         kind = message.role if message.role in _NAMES else "other"
         yield f'<article class="{kind}" id="m{message.seq}"><h2>{message.seq} · {html.escape(speaker(message))}'

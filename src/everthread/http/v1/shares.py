@@ -38,6 +38,10 @@ SHARED_PATH: Final = "/shared/"
 _SAID: Final = ("user", "assistant", "tool")
 """Who is shown: a system prompt is not for readers."""
 _NOWHERE: Final = {"en": "This link is invalid or was revoked.", "zh": "链接无效或已被撤销。"}
+_ABOUT: Final = {
+    "en": "Shared from everthread. Numbers are missing where something is not shown here, such as tool calls.",
+    "zh": "由 everthread 分享。编号不连续之处是此处未显示的内容，例如工具调用。",
+}
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
     "Cache-Control": "no-store",
@@ -95,13 +99,15 @@ async def revoke_share(conversation: ConversationDep) -> Response:
 @open_router.get(f"{SHARED_PATH}{{token}}", include_in_schema=False)
 async def read_shared(token: str, et: EverthreadDep, request: Request) -> Response:
     """The conversation as a page to read; for a browser also what to read where there is none."""
+    language = _language(request.headers.get("accept-language", ""))
     try:
         conversation, parts = await _shared(et, token)
     except NotFound:
         if "text/html" not in request.headers.get("accept", ""):
             raise
-        return HTMLResponse(_no_page(request.headers.get("accept-language", "")), 404, _HEADERS)
-    pieces = export(conversation.info, _said(conversation, parts), "html", parts)
+        return HTMLResponse(_no_page(language), 404, _HEADERS)
+    preface = f'<p lang="{language}"><small>{_ABOUT[language]}</small></p>\n'
+    pieces = export(conversation.info, _said(conversation, parts), "html", parts, preface=preface)
     return StreamingResponse(pieces, headers=_HEADERS, media_type="text/html")
 
 
@@ -131,10 +137,13 @@ async def _shared(et: Everthread, token: str) -> tuple[Conversation, Parts]:
     return conversation, Parts(kept.get("thinking") is True, kept.get("tools") is True)
 
 
-def _no_page(languages: str) -> str:
-    """In the language that the browser names first, of those that we speak."""
+def _language(languages: str) -> str:
+    """The language that the browser names first, of those that we speak."""
     wanted = (one.strip().lower()[:2] for one in languages.split(","))
-    language = next((one for one in wanted if one in _NOWHERE), "en")
+    return next((one for one in wanted if one in _NOWHERE), "en")
+
+
+def _no_page(language: str) -> str:
     return (
         f'<!doctype html><html lang="{language}"><meta charset="utf-8"><title>everthread</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
