@@ -84,5 +84,5 @@ def test_a_session_that_its_agent_cut_says_once_that_its_messages_are_gone_from_
             expect(line.get_by_role("img", name="Claude Code")).to_be_visible()
             line.click()
             expect(page.locator("article.message").first).to_be_visible()
-            expect(page.get_by_role("note")).to_contain_text("removed from its file")
+            expect(page.get_by_role("note")).to_contain_text("were removed from its file")
             expect(page.locator("article.message .tag", has_text="removed")).to_have_count(0)

@@ -120,7 +120,7 @@ export function History(props: Props) {
   });
   const window = gauge.data?.windowSeqs ?? NOTHING;
   const agent = agentOf(about.data);
-  const told = useMemo(() => ({ isImport: agent !== null, isRemoved: agent !== null && isAllRemoved(loaded) }), [agent, loaded]);
+  const told = useMemo(() => ({ isImport: agent !== null, isRemoved: agent !== null && isMostRemoved(loaded) }), [agent, loaded]);
   const summaries = useMemo(() => outermost(compactions.data ?? []), [compactions.data]);
   const pinned = useMemo(() => new Set([...(gauge.data?.parts.filter((part) => part.kind === "pinned").flatMap((part) => part.seqs) ?? []), ...messages.filter((one) => one.isPinned).map((one) => one.seq)]), [gauge.data, messages]);
   const total = Math.max(branch?.lastSeq ?? 0, messages.at(-1)?.seq ?? 0);
@@ -145,7 +145,7 @@ export function History(props: Props) {
           )}
         </div>
       )}
-      {agent !== null && loaded.length > 0 && <p className="faint from-agent" role="note"><Icon name="folder" />{t.fromAgent(agentName(agent))}{told.isRemoved && ` ${t.allRemovedFromFile}`}</p>}
+      {agent !== null && loaded.length > 0 && <p className="faint from-agent" role="note"><Icon name="folder" />{t.fromAgent(agentName(agent))}{told.isRemoved && ` ${t.mostRemovedFromFile}`}</p>}
       <div className="thread">
         <div className="scroll" ref={list} onScroll={loadMore} tabIndex={0} role="log" aria-label={t.history} aria-busy={pages.isFetching}>
           <div ref={content}>
@@ -211,10 +211,10 @@ function upToQuestion(messages: readonly Message[], question: string | null): re
   return place < 0 ? messages : messages.slice(0, place + 1);
 }
 
-/** Whether all that came from a file is gone from it. */
-function isAllRemoved(messages: readonly Message[]): boolean {
+/** Whether most of what came from a file is gone from it. */
+function isMostRemoved(messages: readonly Message[]): boolean {
   const imported = messages.filter((message) => message.origin === "import");
-  return imported.length > 0 && imported.every((message) => message.isRemoved);
+  return imported.filter((message) => message.isRemoved).length > imported.length / 2;
 }
 
 function seenAs(seq: number, window: ReadonlySet<number>, recalled: ReadonlySet<number>, summaries: readonly Compaction[]): Seen {

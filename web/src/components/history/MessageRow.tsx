@@ -40,7 +40,7 @@ export type Seen = "window" | "summarized" | "recalled" | "outside";
 export interface Told {
   /** That they are an agent's session. */
   readonly isImport: boolean;
-  /** That they are gone from its file. */
+  /** That most of them are gone from its file: the others say that they are still there. */
   readonly isRemoved: boolean;
 }
 
@@ -93,6 +93,7 @@ export const MessageRow = memo(function MessageRow(props: Props) {
         {message.isDeleted && <span className="tag">{t.deleted}</span>}
         {message.isRemoved && !told.isRemoved && <span className="tag" title={told.isImport ? t.removedFromFileWhy : t.removedByFrameworkWhy}>{told.isImport ? t.removedFromFile : t.removedByFramework}</span>}
         {message.isQuarantined && <span className="tag" data-kind="bad">{t.quarantinedTag}</span>}
+        {told.isRemoved && message.origin === "import" && !message.isRemoved && <span className="tag">{t.stillInFile}</span>}
         {FROM_OUTSIDE.includes(message.origin) && !(told.isImport && message.origin === "import") && <span className="tag" data-kind="outside" title={t.outsideHint}>{t.doors[message.origin]}</span>}
         {!message.isComplete && <span className="tag">{t.cutShort}</span>}
         {seen === "recalled" && <span className="tag" data-kind="recalled">{t.recalledTag}</span>}
