@@ -43,7 +43,7 @@ def test_sessions_stand_under_their_project_and_say_what_is_gone_from_disk(
             expect(project).to_contain_text("1 session")
             project.get_by_role("button", name="List the files.", exact=True).click()
             expect(page.locator("article.message", has_text="There is a.py.")).to_be_visible()
-            expect(page.get_by_role("note")).to_have_text("Imported from a session of Codex.")
+            expect(page.get_by_role("note")).to_have_text("Imported from Codex.")
             expect(page.locator("article.message .tag", has_text="another program")).to_have_count(0)  # said once
 
 

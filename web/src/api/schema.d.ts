@@ -2307,6 +2307,11 @@ export interface paths {
                 content: {
                     "application/zstd": string;
                     "application/octet-stream": string;
+                    "application/zip": string;
+                    "multipart/form-data": {
+                        /** Format: binary */
+                        file: string;
+                    };
                 };
             };
             responses: {

@@ -21,6 +21,7 @@ export interface Project {
 const NAMES: Readonly<Record<string, string>> = {
   "claude-code": "Claude Code", codex: "Codex", "gemini-cli": "Gemini CLI", "qwen-code": "Qwen Code", "copilot-cli": "Copilot CLI", "cursor-cli": "Cursor CLI",
   openclaw: "OpenClaw", kimi: "Kimi Code", grok: "Grok", deepseek: "DeepSeek", antigravity: "Antigravity", cline: "Cline", roo: "Roo Code", goose: "Goose", hermes: "Hermes", zed: "Zed",
+  chatgpt: "ChatGPT", "claude-ai": "Claude.ai", "open-webui": "Open WebUI", librechat: "LibreChat", sharegpt: "ShareGPT", letta: "Letta", langsmith: "LangSmith", otel: "OpenTelemetry", opencode: "opencode",
 };
 /** Of these a session's file can be written again. */
 const RESUMED = ["claude-code", "codex"];
@@ -38,10 +39,10 @@ export function agentName(agent: string): string {
   return NAMES[agent] ?? agent;
 }
 
-/** The agent whose session a conversation is; null where a person talks here. */
-export function agentOf(conversation: { readonly metadata: Readonly<Record<string, unknown>> } | null | undefined): string | null {
-  const agent = conversation?.metadata["agent"];
-  return typeof agent === "string" && agent !== "" ? agent : null;
+/** The program that a conversation was imported from, also where it is a copy; null where it began here. */
+export function importedFrom(conversation: Pick<Listed, "metadata"> | null | undefined): string | null {
+  const program = conversation?.metadata["agent"];
+  return typeof program === "string" && program !== "" ? program : null;
 }
 
 /** How many sessions there are of each agent, the most first; subagents are none. */

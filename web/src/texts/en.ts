@@ -136,7 +136,7 @@ export const en = {
   removedByFramework: "removed by its framework",
   removedFromFile: "removed from its file",
   removedFromFileWhy: "The agent's file no longer has it; the history keeps it",
-  fromAgent: (agent: string) => `Imported from a session of ${agent}.`,
+  importedFrom: (program: string) => `Imported from ${program}.`,
   mostRemovedFromFile: "Most of its messages were removed from its file; the history keeps them. Those still there are marked.",
   stillInFile: "still in its file",
   removedByFrameworkWhy: "The program it was captured from removed it from its own state; the history keeps it",

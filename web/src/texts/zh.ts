@@ -135,7 +135,7 @@ export const zh: Texts = {
   removedByFramework: "已被框架移除",
   removedFromFile: "已从文件中移除",
   removedFromFileWhy: "智能体的文件里已经没有它；历史仍然保留它",
-  fromAgent: (agent) => `导入自 ${agent} 的会话。`,
+  importedFrom: (agent) => `导入自 ${agent}。`,
   mostRemovedFromFile: "大部分消息已从其文件中移除，历史仍然保留；仍在文件中的有标注。",
   stillInFile: "仍在文件中",
   removedByFrameworkWhy: "来源程序把它从自己的状态里移除了；历史仍然保留它",

@@ -5,7 +5,7 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, type RefObject } from "react";
 
 import { newestMessagesKey, useCompactions, useConversation, useGauge, useElsewhere, useErasedEnd, useMessages, useOpenBranch, useRecalled, type Recalled } from "../../api/queries";
-import { agentName, agentOf } from "../../lib/agents";
+import { agentName, importedFrom } from "../../lib/agents";
 import { firstLine } from "../../lib/format";
 import type { Compaction, Gap, Message, Version } from "../../lib/model";
 import { isBandOf, outermost, rowsOf, versionsOf, type Row } from "../../lib/rows";
@@ -119,8 +119,8 @@ export function History(props: Props) {
     visible.current = view;
   });
   const window = gauge.data?.windowSeqs ?? NOTHING;
-  const agent = agentOf(about.data);
-  const told = useMemo(() => ({ isImport: agent !== null, isRemoved: agent !== null && isMostRemoved(loaded) }), [agent, loaded]);
+  const program = importedFrom(about.data);
+  const told = useMemo(() => ({ isImport: program !== null, isRemoved: program !== null && isMostRemoved(loaded) }), [program, loaded]);
   const summaries = useMemo(() => outermost(compactions.data ?? []), [compactions.data]);
   const pinned = useMemo(() => new Set([...(gauge.data?.parts.filter((part) => part.kind === "pinned").flatMap((part) => part.seqs) ?? []), ...messages.filter((one) => one.isPinned).map((one) => one.seq)]), [gauge.data, messages]);
   const total = Math.max(branch?.lastSeq ?? 0, messages.at(-1)?.seq ?? 0);
@@ -145,7 +145,7 @@ export function History(props: Props) {
           )}
         </div>
       )}
-      {agent !== null && loaded.length > 0 && <p className="faint from-agent" role="note"><Icon name="folder" />{t.fromAgent(agentName(agent))}{told.isRemoved && ` ${t.mostRemovedFromFile}`}</p>}
+      {program !== null && loaded.length > 0 && <p className="faint from-agent" role="note"><Icon name="folder" />{t.importedFrom(agentName(program))}{told.isRemoved && ` ${t.mostRemovedFromFile}`}</p>}
       <div className="thread">
         <div className="scroll" ref={list} onScroll={loadMore} tabIndex={0} role="log" aria-label={t.history} aria-busy={pages.isFetching}>
           <div ref={content}>
