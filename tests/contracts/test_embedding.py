@@ -197,7 +197,7 @@ async def test_vectors_of_a_wrong_dimension_leave_words_and_say_what_is_wrong(ur
         await et.index_ready(conv)
         hits = await conv.recall("cat")
         assert hits[0].text == "The cat food is out."
-        assert "has 2 dimensions" in hits.unanswered[0]
+        assert "a vector of 8 bytes; expected 256 (64 float32)" in hits.unanswered[0]
 
 
 async def test_memories_and_documents_follow_another_embedder_too(durable_url: str) -> None:

@@ -98,7 +98,7 @@ def test_what_others_wrote_says_so(page: Page, api: httpx.Client) -> None:
     brought = api.post("/api/v1/import", content=session, headers={"Content-Type": "application/octet-stream"})
     (id,) = brought.raise_for_status().json()["imported"]
     page.goto(f"/#/c/{id}")
-    expect(page.locator("article.message", has_text="floor nine")).to_contain_text("another program's history")
+    expect(page.get_by_role("note")).to_contain_text("Imported from Claude Code")
     api.post(f"/api/v1/conversations/{id}/erase", json={"confirm": id}).raise_for_status()
 
 

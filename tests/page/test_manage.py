@@ -39,7 +39,7 @@ def test_a_message_is_erased_with_its_proof(page: Page, server: str) -> None:
     expect(dialog.get_by_role("button", name="Erase for good")).to_be_disabled()
     dialog.get_by_label("I understand").check()
     dialog.get_by_role("button", name="Erase for good").click()
-    expect(dialog).to_contain_text("entries erased")
+    expect(dialog).to_contain_text("1 entry erased")
     expect(dialog).to_contain_text("chain intact")
     dialog.get_by_role("button", name="Close").last.click()
     expect(page.get_by_text("swordfish")).to_have_count(0)

@@ -273,7 +273,7 @@ def _shorthand(message: object) -> str | None:
 def _model_dump(message: Any, field: str) -> object:
     try:
         dumped = message.model_dump(warnings=False)
-        return json_payload(dumped) if isinstance(dumped, Mapping) else dumped
+        return json_payload(_with_plain_time(dict(dumped))) if isinstance(dumped, Mapping) else dumped
     except (ValueError, RecursionError) as problem:  # a circle, or an object that pydantic cannot take apart
         raise Invalid(f"cannot be parsed: {problem}", field=field) from problem
 
