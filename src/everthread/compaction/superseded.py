@@ -340,8 +340,9 @@ def _replacing(
             able[index].append(at)
     found: defaultdict[int, list[_Change]] = defaultdict(list)
     said = [(lines[at].last_seq, at, told[at]) for at in open_to]
+    earlier = _SaidEarlier(texts)
     for index, (seq, change) in enumerate(changing):
-        meant = [*surely[index], *_likeliest(change, [(lines[at], at, told[at]) for at in able[index]], seq, texts)]
+        meant = [*surely[index], *_likeliest(change, [(lines[at], at, told[at]) for at in able[index]], seq, earlier)]
         if not surely[index] and not able[index] and (nearest := _nearest(change, seq, said)) is not None:
             meant = [nearest]
         for at in meant:
@@ -376,43 +377,66 @@ def _shared(
 
 
 def _likeliest(
-    change: _Statement, able: Sequence[tuple[SummaryLine, int, _Statement]], seq: int, texts: Mapping[int, str]
+    change: _Statement, able: Sequence[tuple[SummaryLine, int, _Statement]], seq: int, said: _SaidEarlier
 ) -> Iterator[int]:
     """Of what a statement may change, without what something else is nearer to: a football lesson that moves from
     Thursday is not the piano lesson on Thursday. Of two that are equally near, and not the same, neither."""
     if not able:
         return
-    untold = _statements_near(change, ((place, text) for place, text in texts.items() if place < seq))
-    for line, at, own in able:
-        nearer = any(_is_nearer(other, own, change) for _, place, other in able if place != at)
-        if not nearer and not any(
-            own.words & change.words < other.words & change.words
+    untold = said.near(change, seq)
+    in_common = [own.words & change.words for _, _, own in able]
+    nearest = [words for words in set(in_common) if not any(words < more for more in set(in_common))]
+    for (line, at, own), words in zip(able, in_common, strict=True):
+        if words not in nearest or any(
+            other_words == words and place != at and not _is_same(other, own)
+            for (_, place, other), other_words in zip(able, in_common, strict=True)
+        ):
+            continue
+        if not any(
+            words < other.words & change.words
             for place, other in untold
             if place > line.last_seq or (place < line.first_seq and not (own.revises or cues.decides(own.text)))
         ):
             yield at
 
 
-def _statements_near(change: _Statement, texts: Iterable[tuple[int, str]]) -> list[tuple[int, _Statement]]:
-    """The earlier sentences that give another value of what a statement changes, in words that it has."""
-    return [
-        (seq, other)
-        for seq, text in texts
-        if any(word[:_OF_ANY_ENDING] in text.lower() for word in change.words)
-        for piece in split_sentences(text)
-        for other in (_statement(piece.text),)
-        if not other.words.isdisjoint(change.words) and (_differ(other, change) or _names_both(other, change))
-    ]
+class _SaidEarlier:
+    """What was said, by the words of the sentences that tell when or how much: each is looked at once, not once for
+    each change."""
+
+    def __init__(self, texts: Mapping[int, str]) -> None:
+        self._texts = texts
+
+    @cached_property
+    def _by_word(self) -> Mapping[str, Sequence[tuple[int, _Statement]]]:
+        found: defaultdict[str, list[tuple[int, _Statement]]] = defaultdict(list)
+        for seq, text in self._texts.items():
+            for one in _sentences_with_values(text):
+                for word in one.words:
+                    found[word].append((seq, one))
+        return found
+
+    def near(self, change: _Statement, before: int) -> Sequence[tuple[int, _Statement]]:
+        """The earlier sentences that give another value of what a statement changes, in words that it has."""
+        if not change.values:
+            return ()
+        found = {
+            (seq, other.text): other
+            for word in change.words
+            for seq, other in self._by_word.get(word, ())
+            if seq < before
+        }
+        return [
+            (seq, other) for (seq, _), other in found.items() if _differ(other, change) or _names_both(other, change)
+        ]
 
 
-_OF_ANY_ENDING = 4
-"""Letters of a word that stand in all its forms: ferry, ferries."""
+@lru_cache(maxsize=2_048)
+def _sentences_with_values(text: str) -> Sequence[_Statement]:
+    return tuple(one for piece in split_sentences(text) if (one := _Statement(piece.text)).values)
 
 
-def _is_nearer(other: _Statement, own: _Statement, change: _Statement) -> bool:
-    """Whether a statement is rather, or as likely, about the `other`."""
-    its, mine = other.words & change.words, own.words & change.words
-    return its > mine or (its == mine and not _is_same(other, own))
+forget_on_erase(_sentences_with_values.cache_clear)
 
 
 def _is_same(other: _Statement, own: _Statement) -> bool:
