@@ -279,6 +279,10 @@ class _Statement:
         return cues.corrects(self.text)
 
     @cached_property
+    def decides(self) -> bool:
+        return cues.decides(self.text)
+
+    @cached_property
     def doubts(self) -> bool:
         return cues.doubts(self.text)
 
@@ -395,7 +399,7 @@ def _likeliest(
         if not any(
             words < other.words & change.words
             for place, other in untold
-            if place > line.last_seq or (place < line.first_seq and not (own.revises or cues.decides(own.text)))
+            if place > line.last_seq or (place < line.first_seq and not (own.revises or own.decides))
         ):
             yield at
 
