@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
@@ -13,6 +13,7 @@ from everthread.adapters.checkpoints.cache import ThreadCache
 from everthread.adapters.checkpoints.checkpoint_intents import PutCheckpoint, PutWrites, StaleDraft
 from everthread.adapters.checkpoints.coalescer import WriteCoalescer
 from everthread.adapters.checkpoints.draft import CheckpointDraft
+from everthread.adapters.checkpoints.early_puts import EarlyPuts, Put, Start, start_of
 from everthread.adapters.checkpoints.get import parent_of
 from everthread.adapters.checkpoints.held_writes import (
     HISTORY,
@@ -37,38 +38,6 @@ from everthread.core.nouns import Ref
 _MAX_TRIES = 10
 
 
-class _Put(NamedTuple):
-    """What LangGraph's `put` was called with."""
-
-    address: CheckpointAddress
-    checkpoint: Checkpoint
-    metadata: Mapping[str, Any]
-    new_versions: Mapping[str, Any]
-    serde: SerializerProtocol
-
-
-class _Start(NamedTuple):
-    """The checkpoint of a graph that a subgraph was started from."""
-
-    namespace: str
-    id: str
-
-
-class _EarlyPut(NamedTuple):
-    """A subgraph's checkpoint that came before the one it was started from."""
-
-    start_id: str
-    put: _Put
-
-
-def _start_of(put: _Put) -> _Start | None:
-    """LangGraph keeps, in the metadata of a subgraph's checkpoint, the newest of each graph around it."""
-    parents: Mapping[str, str] = put.metadata.get("parents") or {}
-    namespace = put.address.namespace
-    around = [one for one in parents if one != namespace and (not one or namespace.startswith(f"{one}|"))]
-    return _Start(nearest := max(around, key=len), parents[nearest]) if around else None
-
-
 class CheckpointWriter:
     """Stores checkpoints and writes, one checkpoint at a time for each thread."""
 
@@ -77,8 +46,7 @@ class CheckpointWriter:
         self._keeps_turns = keeps_turns
         self._writes: InFlight[CheckpointAddress] = InFlight()
         self._puts: InFlight[Ref] = InFlight()
-        self._early: dict[tuple[Ref, str], list[_EarlyPut]] = {}
-        """Checkpoints of subgraphs that came before the one they were started from, by that one's namespace."""
+        self._early = EarlyPuts()
         self._coalescer = WriteCoalescer()
 
     async def put(
@@ -96,12 +64,12 @@ class CheckpointWriter:
         stored with its messages as bytes, and once more, with references, when the other one is there.
         """
         ref = await self._threads.ref(address.owner, address.thread_id)
-        put = _Put(address, checkpoint, metadata, new_versions, serde)
+        put = Put(address, checkpoint, metadata, new_versions, serde)
         with self._puts.track(ref) as before:
             await blocking.wait_for_all(before)
             if (start := await self._awaited_start(ref, put)) is not None:
                 await self._put(ref, put, (), is_early=True)
-                self._early.setdefault((ref, start.namespace), []).append(_EarlyPut(start.id, put))
+                self._early.add(ref, start, put)
                 return
             pending = self._writes.pending(address)
             self._coalescer.is_worthwhile |= bool(pending)
@@ -110,31 +78,26 @@ class CheckpointWriter:
                 await self._put(ref, put, writes)
             await self._put_early_again(ref, put)
 
-    async def _awaited_start(self, ref: Ref, put: _Put) -> _Start | None:
+    async def _awaited_start(self, ref: Ref, put: Put) -> Start | None:
         """The checkpoint that a subgraph was started from, if that one is still to come."""
-        start = _start_of(put) if put.address.namespace else None
+        start = start_of(put) if put.address.namespace else None
         if start is None or (start.namespace, start.id) in self._threads.caches.get(ref).checkpoints:
             return None
-        if any(early.put.checkpoint["id"] == start.id for early in self._all_early(ref)):
+        if self._early.has(ref, start.id):
             return start
         newest = await self._threads.store.checkpoints.get(ref, start.namespace, None)
         # Ids rise with time: one that is older than the newest and not there was removed.
         return None if newest is not None and newest.row.id >= start.id else start
 
-    def _all_early(self, ref: Ref) -> Iterator[_EarlyPut]:
-        return (early for (thread, _), waiting in self._early.items() if thread == ref for early in waiting)
+    async def _put_early_again(self, ref: Ref, put: Put) -> None:
+        """The checkpoints of subgraphs that were started from this one, or from one that never came, unless they were
+        deleted meanwhile."""
+        for early in self._early.take(ref, put.address.namespace, put.checkpoint["id"]):
+            if await self._threads.store.checkpoints.get(ref, early.address.namespace, early.checkpoint["id"]):
+                await self._put(ref, early, ())
+                await self._put_early_again(ref, early)
 
-    async def _put_early_again(self, ref: Ref, put: _Put) -> None:
-        """The checkpoints of subgraphs that were started from this one, or from one that never came."""
-        waiting = self._early.pop((ref, put.address.namespace), [])
-        if later := [early for early in waiting if early.start_id > put.checkpoint["id"]]:
-            self._early[ref, put.address.namespace] = later
-        for early in waiting:
-            if early.start_id <= put.checkpoint["id"]:
-                await self._put(ref, early.put, ())
-                await self._put_early_again(ref, early.put)
-
-    async def _put(self, ref: Ref, put: _Put, writes: Sequence[PutWrites], *, is_early: bool = False) -> None:
+    async def _put(self, ref: Ref, put: Put, writes: Sequence[PutWrites], *, is_early: bool = False) -> None:
         address, checkpoint, metadata, new_versions, serde = put
         unknown: dict[WriteKey, HeldMessages] = {}
         recheck_all = False
